@@ -1,0 +1,236 @@
+// The engine's side of Pando: one Client is one session of one engine process with the node of its
+// host.
+//
+//   scheduler   auto a = client.StartAcquire(...); ...; if (a.ready()) use a.get().blocks
+//   worker      auto b = client.StartBegin({claim}); ...; Hold hold = b.get().holds[0];
+//               hold.Load(i, pieces) or hold.Store(i, pieces) for each page;
+//               client.End(std::move(hold));
+//
+// What an engine may rely on:
+//  1. No call blocks, except Wait* and Close, which end at their deadline.
+//  2. Any failure is a miss: node absent, deadline passed, refused. Nothing throws, nothing aborts
+//  the engine.
+//     A broken invariant in here ends the session, not the process.
+//  3. Pages are touched only between an accepted Begin and its End; after the node is lost,
+//  mappings
+//     stay valid until the last Hold is gone, and only then the client attaches again, by itself.
+//  4. What a late answer brings (a claim nobody waits for) is given back.
+//  5. After fork, the child's calls fail with kUnavailable and touch neither socket nor memory.
+//  6. No thread is started. Progress is made inside the calls.
+//
+// Threads: a Client is used by one thread at a time; a Hold's Load and Store may run on any thread,
+// also several at once on different pages.
+#ifndef PANDO_CLIENT_CLIENT_H_
+#define PANDO_CLIENT_CLIENT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace pando::client {
+
+enum class Role : uint8_t { kScheduler, kWorker, kBoth };
+
+struct Options {
+  std::string socket;       // path of the node's socket, with or without "unix:"
+  std::string replica_key;  // the engine's own name for the replica, equal in all its sessions
+  Role role = Role::kBoth;
+  uint32_t shard = 0;
+  uint32_t world_size = 1;
+  uint32_t block_tokens = 0;  // 0: this side does not know
+  uint64_t page_bytes = 0;    // of one block and shard; 0: this side does not know
+  std::vector<std::pair<std::string, std::string>> fields;  // all that shaped the KV
+  uint64_t prefill_tokens_per_s = 0;
+  int64_t attach_timeout_ns = 1'000'000'000;  // per try
+  int64_t retry_min_ns = 50'000'000;          // between tries; doubles up to
+  int64_t retry_max_ns = 2'000'000'000;
+};
+
+enum class State : uint8_t {
+  kDisconnected,  // no node; tries again by itself
+  kAttaching,
+  kAttached,
+  kAbsent,    // attached, but a call timed out: counts as absent until it answers
+  kRefused,   // the node said no (last_error says why); tries again at the slowest pace
+  kDraining,  // lost the node; waits for holds to end before it attaches again
+  kForked,    // this is a fork's child
+  kClosed,
+};
+
+// As in client.proto; kLost: no answer will come (node gone, deadline passed).
+enum class Code : uint8_t { kOk, kInvalid, kLimit, kUnknown, kExpired, kUnavailable, kLost };
+
+struct Segment {
+  std::string_view scope;  // empty: public
+  uint64_t end = 0;        // tokens before this one, after the last segment's end
+};
+struct Extra {
+  uint32_t block = 0;
+  std::string_view bytes;
+};
+// Borrowed only for the duration of the call that gets it.
+struct Prompt {
+  std::span<const uint32_t> tokens;
+  std::span<const Segment> segments;
+  std::span<const Extra> extras;
+};
+
+struct AcquireResult {
+  Code code = Code::kLost;
+  std::string message;
+  uint64_t claim = 0;   // 0: nothing to load
+  uint32_t blocks = 0;  // leading blocks that may be loaded; 0 is a miss
+  bool in_flight = false;
+};
+struct ProbeResult {
+  Code code = Code::kLost;
+  std::string message;
+  uint32_t blocks = 0;
+  bool in_flight = false;
+};
+struct ReserveResult {
+  Code code = Code::kLost;
+  std::string message;
+  uint64_t claim = 0;         // 0: nothing to store
+  uint32_t from = 0, to = 0;  // blocks that got pages
+  bool in_flight = false;
+  bool full = false;
+};
+struct Used {  // tokens really used, by source
+  uint64_t engine = 0, device = 0, host = 0, disk = 0, peer = 0;
+  uint64_t failed = 0;
+  uint64_t prefill_micros = 0;
+};
+struct SettleResult {
+  Code code = Code::kLost;
+  std::string message;
+};
+
+struct HoldState;
+class Client;
+
+// The right to touch the pages of one claim, of this session's shard, until Client::End or
+// destruction (which gives it back as failed). Keeps its mappings alive. Movable.
+class Hold {
+ public:
+  Hold();
+  Hold(Hold&&) noexcept;
+  Hold& operator=(Hold&&) noexcept;
+  ~Hold();
+
+  uint64_t claim() const;
+  bool store() const;  // else a load
+  uint32_t first_block() const;
+  uint32_t pages() const;
+  uint64_t page_bytes() const;
+  // False once the session is lost or Stop was called: copies end at the next chunk and report
+  // failure.
+  bool live() const;
+  void Stop();
+
+  // Page i -> pieces, in order, sizes summing to page_bytes. True: copied, and the bytes are the
+  // ones that were stored (checksum). False: the pieces hold rubbish; the page counts as bad at End
+  // if its checksum was wrong.
+  bool Load(uint32_t i, std::span<const std::span<std::byte>> pieces);
+  // Pieces -> page i. False: not stored.
+  bool Store(uint32_t i, std::span<const std::span<const std::byte>> pieces);
+
+ private:
+  friend class Client;
+  std::shared_ptr<HoldState> state_;
+};
+
+struct BeginResult {
+  Code code = Code::kLost;
+  std::string message;
+  std::vector<Code> codes;  // one for each claim asked for
+  std::vector<Hold> holds;  // one for each claim; only those with kOk may be used
+};
+struct EndResult {
+  Code code = Code::kLost;  // kUnknown: too late, nothing was committed
+  std::string message;
+};
+
+// An answer to come. Movable; dropping it means that nobody waits: what the answer brings is given
+// back.
+template <class Result>
+class Call {
+ public:
+  Call();
+  Call(Call&&) noexcept;
+  Call& operator=(Call&&) noexcept;
+  ~Call();
+
+  bool ready() const;
+  // The result; while not ready, a default one (kLost).
+  Result& get();
+
+ private:
+  friend class Client;
+  struct Slot;
+  std::shared_ptr<Slot> slot_;
+};
+
+// How bytes reach a node: a Unix socket, or (in tests) a node in the same process.
+class Channel;
+
+class Client {
+ public:
+  // Never blocks and never fails: without a node, everything is a miss until there is one.
+  static std::unique_ptr<Client> Create(Options options);
+  static std::unique_ptr<Client> Create(Options options, std::unique_ptr<Channel> channel);
+  // Ends the session. Holds that are still alive keep their memory mapped.
+  ~Client();
+
+  State state() const;
+  std::string last_error() const;
+  uint64_t boot_id() const;  // of the node's current life; 0: none
+
+  // Sends what is queued, reads what has come. Never blocks.
+  void Poll();
+  // Polls until attached; false at the deadline.
+  bool WaitAttached(int64_t deadline_ns);
+  // The fd to poll for input, and whether to poll for output too; -1 while there is none.
+  int fd() const;
+  bool wants_write() const;
+
+  // Each queues one message; the next Poll, Wait or Flush sends all that is queued in one frame.
+  // `deadline_ns` is absolute CLOCK_MONOTONIC; past it the call is ready with kLost.
+  Call<AcquireResult> StartAcquire(uint64_t request, const Prompt& prompt,
+                                   uint64_t engine_hit_tokens, int64_t claim_deadline_ns,
+                                   int64_t deadline_ns);
+  Call<ProbeResult> StartProbe(const Prompt& prompt, int64_t deadline_ns);
+  // With request 0, `prompt` says all; otherwise `append_tokens` were decoded since the last call.
+  Call<ReserveResult> StartReserve(uint64_t request, const Prompt& prompt,
+                                   std::span<const uint32_t> append_tokens, uint32_t from,
+                                   uint32_t to, int64_t claim_deadline_ns, int64_t deadline_ns);
+  Call<BeginResult> StartBegin(std::span<const uint64_t> claims, int64_t deadline_ns);
+  // Ends the hold: a load is released, a store commits the pages that were stored and gives up the
+  // rest.
+  Call<EndResult> StartEnd(Hold hold, int64_t deadline_ns);
+  void Abort(std::span<const uint64_t> claims);
+  Call<SettleResult> StartSettle(uint64_t request, const Used& used, int64_t deadline_ns);
+  void Flush();
+
+  // Polls until `call` is ready (at the latest at its own deadline).
+  template <class Result>
+  Result& Wait(Call<Result>& call);
+
+ private:
+  struct Impl;
+  explicit Client(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// CLOCK_MONOTONIC now, and `in` from now.
+int64_t NowNanos();
+
+}  // namespace pando::client
+
+#endif  // PANDO_CLIENT_CLIENT_H_

@@ -1,0 +1,43 @@
+// Every limit of the local protocol, in one place. An error that names one says what was found,
+// what is allowed and what to do.
+#ifndef PANDO_NODE_CORE_LIMITS_H_
+#define PANDO_NODE_CORE_LIMITS_H_
+
+#include <cstdint>
+
+#include "radix/base/ids.h"
+
+namespace pando::limits {
+
+inline constexpr uint32_t kProtocolVersion = 0;  // of the local protocol; changes until 1 is frozen
+inline constexpr uint32_t kChecksumFormula = 1;  // XXH3-64 over the XXH3-64 of each 4 KiB chunk
+inline constexpr uint64_t kFrameBytes = 8ull << 20;
+inline constexpr uint32_t kMessagesPerFrame = 1024;
+inline constexpr uint32_t kFdsPerMessage = 253;  // the kernel's SCM_MAX_FD
+inline constexpr uint32_t kSessions = 1024;      // of one node
+inline constexpr uint32_t kSpaces = 64;          // of one node
+inline constexpr uint32_t kShards = 64;          // of one replica
+inline constexpr uint64_t kTokensPerPrompt = 1ull << 20;
+inline constexpr uint32_t kBlockTokens = 4096;
+inline constexpr uint64_t kPageBytes = 8ull << 20;
+inline constexpr uint32_t kSegments = 64;      // of one prompt
+inline constexpr uint32_t kScopeBytes = 256;   // of one scope's name
+inline constexpr uint32_t kExtraBytes = 4096;  // of one block
+inline constexpr uint32_t kFieldsPerSpace = 128;
+inline constexpr uint32_t kFieldBytes = 4096;  // name and value together
+inline constexpr uint32_t kReplicaKeyBytes = 256;
+inline constexpr uint32_t kClaimsPerMessage = 1024;
+inline constexpr uint32_t kClaimsPerReplica = 8192;
+inline constexpr uint32_t kRequestsPerReplica = 8192;           // open at once
+inline constexpr uint64_t kOpenTokensPerReplica = 64ull << 20;  // of all open requests
+inline constexpr Nanos kClaimLife = 600'000'000'000;  // a claim's deadline is at most this far away
+inline constexpr Nanos kClaimLifeDefault = 30'000'000'000;
+inline constexpr uint64_t kQuarantineBytesMin = 64ull
+                                                << 20;      // cap a replica: the larger of this and
+inline constexpr double kQuarantineShare = 0.05;            // this share of the slab
+inline constexpr uint64_t kReadBytesPerTurn = 64ull << 10;  // of one session, in the event loop
+inline constexpr uint64_t kQueueBytesPerSession = 16ull << 20;  // outgoing; above, it is not read
+
+}  // namespace pando::limits
+
+#endif  // PANDO_NODE_CORE_LIMITS_H_

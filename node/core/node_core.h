@@ -1,0 +1,155 @@
+// NodeCore: what a node decides, as a step function.
+//
+//   Step(now, input) ──► outputs
+//
+// Same inputs, same outputs, on every machine: no clock, no randomness, no thread, no I/O.
+// node/runtime feeds it from sockets, pidfds and timers and carries its outputs out; tests/sim
+// feeds it from a seed.
+//
+// It is a router over small machines: Replicas (who is attached), Holds (leases, reservations,
+// holds and quarantine: the only place that gives memory back), Ledger (the account), PrefixCache
+// (tree and pages).
+//
+// Threads: owner thread only.
+#ifndef PANDO_NODE_CORE_NODE_CORE_H_
+#define PANDO_NODE_CORE_NODE_CORE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "node/core/messages.h"
+#include "radix/base/ids.h"
+#include "radix/base/steps.h"
+#include "radix/prefix_cache.h"
+
+namespace pando {
+
+// ---- Inputs
+// ----------------------------------------------------------------------------------------
+
+struct SessionOpened {
+  SessionId session;  // chosen by the caller, never used twice
+};
+struct SessionRequest {
+  SessionId session;
+  uint64_t serial = 0;  // comes back with the answer
+  Nanos deadline = 0;   // absolute; 0: none. Past it, the request is not executed
+  RequestBody body;
+};
+struct SessionClosed {  // the socket ended
+  SessionId session;
+};
+struct ProcessExited {  // the session's pidfd fired: nobody can touch what it held any more
+  SessionId session;
+};
+struct ExtentReady {  // populated, to be used
+  ExtentId extent;
+};
+struct DrainRequested {};  // no new attach, acquire, reserve; what runs may end
+struct Tick {};            // only time passes
+
+using Input = std::variant<SessionOpened, SessionRequest, SessionClosed, ProcessExited, ExtentReady,
+                           DrainRequested, Tick>;
+
+// ---- Outputs
+// ---------------------------------------------------------------------------------------
+
+struct SendAnswer {
+  SessionId session;
+  uint64_t serial = 0;
+  Answer answer;
+};
+struct CloseSession {  // after its queued answers have gone; SessionClosed must still come
+  SessionId session;
+  std::string reason;
+};
+struct LogLine {  // one decision, no tokens, no user data beyond names
+  enum class Level : uint8_t { kDebug, kInfo, kWarning, kError } level = Level::kInfo;
+  std::string event;  // "replica.attached"
+  std::vector<std::pair<std::string, std::string>> fields;
+};
+using Output = std::variant<SendAnswer, CloseSession, LogLine>;
+
+// ---- Reads
+// -----------------------------------------------------------------------------------------
+
+// The account, in tokens, of all settled requests: prompt == the sum of the hits + computed,
+// always.
+struct Account {
+  uint64_t requests = 0;
+  uint64_t prompt = 0;
+  uint64_t hit_engine = 0, hit_device = 0, hit_host = 0, hit_disk = 0, hit_peer = 0;
+  uint64_t computed = 0;
+  uint64_t failed = 0;  // part of computed: loaded, found bad or too late, computed after all
+};
+
+struct CoreCounters {  // since start
+  uint64_t steps = 0;
+  uint64_t acquires = 0, probes = 0, reserves = 0, begins = 0, ends = 0, aborts = 0, settles = 0;
+  uint64_t attach_refused = 0, requests_refused = 0, requests_expired = 0, claims_expired = 0;
+  uint64_t pages_loaded = 0, pages_stored = 0, pages_bad = 0;
+  uint64_t reserve_full = 0, reserve_in_flight = 0;
+  uint64_t quarantine_refused = 0;  // claims refused: the replica is over its quarantine cap
+};
+
+struct SpaceStatus {
+  SpaceId space;
+  SpaceShape shape;  // identity is left empty
+  std::vector<std::pair<std::string, std::string>> fields;
+  SpaceStats stats;
+  Account account;
+};
+
+struct CoreStatus {
+  PageCounts pages;  // of all spaces
+  uint64_t leases = 0, reservations = 0, holds = 0, tickets = 0, grants = 0;
+  uint64_t requests = 0;  // open
+  uint64_t sessions = 0, replicas = 0;
+  uint64_t extents = 0, extents_unowned = 0;
+  uint64_t quarantined_bytes = 0;  // held without a claim, by whomever
+  bool draining = false;
+  CoreCounters counters;
+  Account account;
+  std::vector<SpaceStatus> spaces;
+};
+
+class Replicas;
+class Holds;
+class Ledger;
+
+class NodeCore {
+ public:
+  struct Options {
+    PrefixCache::Options cache;
+    Bytes slab_bytes;  // what the host slab will be, for the quarantine cap
+  };
+
+  // `steps` may be null; it must outlive the core.
+  explicit NodeCore(const Options& options, StepListener* steps = nullptr);
+  ~NodeCore();
+  NodeCore(const NodeCore&) = delete;
+  NodeCore& operator=(const NodeCore&) = delete;
+
+  // One step; appends to `outputs`. `now` never goes back (an earlier one counts as the last one
+  // seen).
+  void Step(Nanos now, Input input, std::vector<Output>* outputs);
+
+  // When Tick is due at the latest; INT64_MAX: never.
+  Nanos next_deadline() const;
+
+  CoreStatus status() const;
+  const PrefixCache& cache() const;
+  // Recounts everything: page states against holds, pins against claims. Empty, or what is broken.
+  std::string SelfCheck() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace pando
+
+#endif  // PANDO_NODE_CORE_NODE_CORE_H_

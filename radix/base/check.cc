@@ -1,0 +1,18 @@
+#include "radix/base/check.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace pando::internal {
+
+CheckFailure::CheckFailure(const char* file, int line, const char* condition) {
+  stream_ << file << ":" << line << ": broken invariant: " << condition << " ";
+}
+
+CheckFailure::~CheckFailure() {
+  std::fprintf(stderr, "%s\n", stream_.str().c_str());
+  std::fflush(stderr);
+  std::abort();
+}
+
+}  // namespace pando::internal

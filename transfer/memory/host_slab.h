@@ -1,0 +1,64 @@
+// Host slab: page memory that the node owns and engines map.
+//
+//   slab = extents of 64 MiB, each its own memfd: created, populated and sealed by the node, mapped
+//   by engines
+//
+// The memory is charged to the node, which populated it. It has no name in any file system: it
+// lives as long as the node's fd or an engine's mapping does, and nobody can resize it. Errors:
+// absl::Status. Immutable after creation; any thread.
+#ifndef PANDO_TRANSFER_MEMORY_HOST_SLAB_H_
+#define PANDO_TRANSFER_MEMORY_HOST_SLAB_H_
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "absl/status/statusor.h"
+#include "radix/base/ids.h"
+
+namespace pando {
+
+// Memory that can still be taken without swapping or an OOM kill: the smaller of the machine's
+// MemAvailable and what the process's cgroups (v2, all ancestors) leave.
+absl::StatusOr<Bytes> AvailableMemory();
+
+// The node's side of one extent: a sealed, fully populated, zeroed memfd.
+class HostExtent {
+ public:
+  // Blocks for milliseconds (it zeroes kExtentBytes): not for the owner thread. RESOURCE_EXHAUSTED
+  // if that would leave the machine with less than `reserve` available.
+  static absl::StatusOr<HostExtent> Create(Bytes reserve);
+  HostExtent(HostExtent&& other) noexcept;
+  HostExtent& operator=(HostExtent&& other) noexcept;
+  ~HostExtent();
+
+  // Owned by the extent; pass it on with SCM_RIGHTS.
+  int fd() const { return fd_; }
+
+ private:
+  explicit HostExtent(int fd) : fd_(fd) {}
+  int fd_ = -1;
+};
+
+// An engine's side: the extent mapped read-write, not inherited by fork (MADV_DONTFORK). Unmapped
+// when destroyed.
+class MappedExtent {
+ public:
+  // Maps `fd`, which stays the caller's and may be closed at once. FAILED_PRECONDITION unless it is
+  // a memfd of exactly kExtentBytes that is sealed against resizing (a mapping that can shrink is a
+  // SIGBUS).
+  static absl::StatusOr<MappedExtent> Map(int fd);
+  MappedExtent(MappedExtent&& other) noexcept;
+  MappedExtent& operator=(MappedExtent&& other) noexcept;
+  ~MappedExtent();
+
+  std::span<std::byte> bytes() const { return bytes_; }
+
+ private:
+  explicit MappedExtent(std::span<std::byte> bytes) : bytes_(bytes) {}
+  std::span<std::byte> bytes_;
+};
+
+}  // namespace pando
+
+#endif  // PANDO_TRANSFER_MEMORY_HOST_SLAB_H_
