@@ -53,6 +53,9 @@ class MappedExtent {
   ~MappedExtent();
 
   std::span<std::byte> bytes() const { return bytes_; }
+  // Gives up the mapping without unmapping it: in a fork's child it is not there (MADV_DONTFORK),
+  // and something else may have taken its place.
+  std::span<std::byte> Release();
 
  private:
   explicit MappedExtent(std::span<std::byte> bytes) : bytes_(bytes) {}
