@@ -1,0 +1,95 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "client/ctl/admin_client.h"
+#include "client/ctl/commands.h"
+#include "client/ctl/exit_code.h"
+#include "client/ctl/status_view.h"
+#include "client/ctl/tree_view.h"
+
+namespace pando::ctl {
+namespace {
+
+int Fail(const absl::Status& status) {
+  fmt::print(stderr, "pandoctl: {}\n", std::string(status.message()));
+  return status.code() == absl::StatusCode::kUnavailable ? kUnreachable : kFailed;
+}
+
+void PrintJson(const nlohmann::json& json) {
+  // Names come from engines: bytes that are no UTF-8 must not end the program.
+  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+}  // namespace
+
+int RunStatus(const AdminArgs& admin) {
+  const absl::StatusOr<v1::Status> status =
+      AdminClient(admin.address, admin.timeout_ns).GetStatus();
+  if (!status.ok()) return Fail(status.status());
+  if (admin.json) {
+    PrintJson(StatusJson(*status));
+  } else {
+    fmt::print("{}", StatusText(*status));
+  }
+  return kOk;
+}
+
+int RunStats(const AdminArgs& admin) {
+  const absl::StatusOr<v1::Status> status =
+      AdminClient(admin.address, admin.timeout_ns).GetStatus();
+  if (!status.ok()) return Fail(status.status());
+  if (admin.json) {
+    PrintJson(StatsJson(*status));
+  } else {
+    fmt::print("{}", StatsText(*status));
+  }
+  const std::string problem = StatsProblem(*status);
+  if (problem.empty()) return kOk;
+  fmt::print(stderr, "pandoctl: {}\n", problem);
+  return kFailed;
+}
+
+int RunTree(const AdminArgs& admin, const TreeArgs& tree) {
+  AdminClient client(admin.address, admin.timeout_ns);
+  const absl::StatusOr<v1::Status> status = client.GetStatus();
+  if (!status.ok()) return Fail(status.status());
+  const auto spaces = static_cast<uint32_t>(status->spaces_size());
+  if (tree.space && *tree.space >= spaces) {
+    fmt::print(stderr, "pandoctl: the node has no space {}; it has {} spaces, numbered from 0\n",
+               *tree.space, spaces);
+    return kFailed;
+  }
+  nlohmann::json all = nlohmann::json::array();
+  std::string text = spaces == 0 ? "no space yet: no replica has attached\n" : "";
+  for (uint32_t space = 0; space < spaces; ++space) {
+    if (tree.space && *tree.space != space) continue;
+    const absl::StatusOr<v1::ListRunsResponse> runs = client.ListRuns(space, tree.limit);
+    if (!runs.ok()) return Fail(runs.status());
+    all.push_back(TreeJson(space, *runs));
+    text += TreeText(space, *runs);
+  }
+  if (admin.json) {
+    PrintJson({{"spaces", all}});
+  } else {
+    fmt::print("{}", text);
+  }
+  return kOk;
+}
+
+int RunCheck(const AdminArgs& admin) {
+  const absl::StatusOr<std::string> broken =
+      AdminClient(admin.address, admin.timeout_ns).SelfCheck();
+  if (!broken.ok()) return Fail(broken.status());
+  if (admin.json) {
+    PrintJson({{"broken", *broken}});
+  } else if (broken->empty()) {
+    fmt::print("recounted: all counts agree\n");
+  }
+  if (broken->empty()) return kOk;
+  fmt::print(stderr, "pandoctl: the node's recount found: {}\n", *broken);
+  return kFailed;
+}
+
+}  // namespace pando::ctl

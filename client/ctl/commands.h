@@ -1,0 +1,39 @@
+// What each command of pandoctl does once its command line is understood. Each prints its result
+// and returns an ExitCode. Main thread.
+#ifndef PANDO_CLIENT_CTL_COMMANDS_H_
+#define PANDO_CLIENT_CTL_COMMANDS_H_
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "client/ctl/replay.h"
+
+namespace pando::ctl {
+
+struct AdminArgs {
+  std::string address;  // unix:PATH or PATH
+  int64_t timeout_ns = 5'000'000'000;
+  bool json = false;
+};
+struct TreeArgs {
+  std::optional<uint32_t> space;  // none: all
+  uint64_t limit = 1000;          // runs of each space
+};
+struct ReplayArgs {
+  std::string trace;
+  uint64_t limit = std::numeric_limits<uint64_t>::max();
+  ReplayOptions options;
+  std::string json_file;  // empty: none
+};
+
+int RunStatus(const AdminArgs& admin);
+int RunStats(const AdminArgs& admin);
+int RunTree(const AdminArgs& admin, const TreeArgs& tree);
+int RunCheck(const AdminArgs& admin);
+int RunReplay(const ReplayArgs& args);
+
+}  // namespace pando::ctl
+
+#endif  // PANDO_CLIENT_CTL_COMMANDS_H_

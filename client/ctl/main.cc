@@ -1,0 +1,154 @@
+// pandoctl: looks into a node, and plays traces through nodes. See commands.h.
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <string>
+
+#include "client/ctl/commands.h"
+#include "client/ctl/exit_code.h"
+#include "node/core/limits.h"
+#include "radix/base/units.h"
+
+namespace {
+
+using pando::ctl::AdminArgs;
+using pando::ctl::ReplayArgs;
+using pando::ctl::TreeArgs;
+
+constexpr size_t kSocketPathMax = 107;  // sockaddr_un's, without its final zero
+
+constexpr const char* kExamples = R"(Examples:
+  pandoctl --admin unix:/run/pando/admin.sock status
+  pandoctl --admin unix:/run/pando/admin.sock tree --space 0 --limit 50
+  pandoctl replay --trace trace.jsonl.gz --replicas unix:/run/pando/node.sock --limit 500
+
+Exit status: 0 ok; 1 failed, or something wrong was found; 2 wrong command line; 3 no node answers;
+130 interrupted.)";
+
+constexpr const char* kReplayHelp =
+    R"(One request at a time, in file order. Each replica loads what the node has, compares
+every byte with what it must be, and stores what it had to compute. --prefill-rate is
+what the replicas tell the node; nothing is slowed down.
+
+latency: acquire is the look-up there and back; load is begin, all copies and end of one
+request, without the comparison.
+
+Example, two replicas that share one node:
+  pandoctl replay --trace trace.jsonl.gz --limit 500 \
+    --replicas unix:/run/pando/node.sock,unix:/run/pando/node.sock)";
+
+// Options of one parse; CLI11 writes into them.
+struct CommandLine {
+  AdminArgs admin;
+  TreeArgs tree;
+  ReplayArgs replay;
+  double timeout_s = 5;
+  std::string routing = "round-robin";
+  std::string page_bytes = "4096";
+  uint32_t tree_space = 0;
+};
+
+std::string CheckSocketPath(std::string& text) {
+  const size_t length = text.starts_with("unix:") ? text.size() - 5 : text.size();
+  if (length == 0) return "an empty path; expected unix:PATH";
+  if (length <= kSocketPathMax) return "";
+  return "the path has " + std::to_string(length) + " bytes, a Unix socket's may have " +
+         std::to_string(kSocketPathMax) + ": choose a shorter one";
+}
+
+std::string CheckPageBytes(std::string& text) {
+  const auto bytes = pando::ParseBytes(text);
+  if (bytes && bytes->value() >= 1 && bytes->value() <= pando::limits::kPageBytes) return "";
+  return "found '" + text + "', expected a size from 1 B to " +
+         pando::FormatBytes(pando::Bytes(pando::limits::kPageBytes)) + ", as 4096 or 64KiB";
+}
+
+void AddReplay(CLI::App& app, CommandLine& line) {
+  CLI::App* replay = app.add_subcommand("replay", "Play a trace through stand-in replicas");
+  replay->footer(kReplayHelp);
+  ReplayArgs& args = line.replay;
+  replay->add_option("--trace", args.trace, "JSON-lines trace, plain or gzip")->required();
+  replay
+      ->add_option("--replicas", args.options.sockets,
+                   "One node socket for each replica, unix:PATH; a socket may come several times")
+      ->delimiter(',')
+      ->required()
+      ->check(CheckSocketPath);
+  replay->add_option("--limit", args.limit, "Play only the first N requests")
+      ->check(CLI::PositiveNumber);
+  replay->add_option("--routing", line.routing, "Which replica gets a request")
+      ->check(CLI::IsMember({"random", "round-robin", "prefix"}))
+      ->capture_default_str();
+  replay->add_option("--block-tokens", args.options.block_tokens, "Tokens of a block")
+      ->check(CLI::Range(1u, pando::limits::kBlockTokens))
+      ->capture_default_str();
+  replay->add_option("--page-bytes", line.page_bytes, "Bytes of one block's KV in one shard")
+      ->check(CheckPageBytes)
+      ->capture_default_str();
+  replay->add_option("--shards", args.options.shards, "Worker sessions of each replica")
+      ->check(CLI::Range(1u, pando::limits::kShards))
+      ->capture_default_str();
+  replay
+      ->add_option("--prefill-rate", args.options.prefill_tokens_per_s,
+                   "Tokens a second that a replica would compute; 0: not told")
+      ->capture_default_str();
+  replay->add_option("--seed", args.options.seed, "Of tokens and random routing")
+      ->capture_default_str();
+  replay->add_option("--json", args.json_file, "Also write the result to this file");
+}
+
+void AddCommands(CLI::App& app, CommandLine& line) {
+  app.footer(kExamples);
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.add_option("--admin", line.admin.address, "The node's admin socket, unix:PATH")
+      ->check(CheckSocketPath);
+  app.add_option("--timeout", line.timeout_s, "Seconds that a node has to answer")
+      ->check(CLI::Range(0.01, 3600.0))
+      ->capture_default_str();
+  const auto add_json = [&](CLI::App* command) {
+    command->add_flag("--json", line.admin.json, "Print JSON instead of tables");
+    return command;
+  };
+  add_json(app.add_subcommand("status", "What the node is, holds and is doing"));
+  add_json(app.add_subcommand("stats", "The account: where the tokens of all requests came from"));
+  CLI::App* tree = add_json(app.add_subcommand("tree", "The prefixes that the node has"));
+  tree->add_option("--space", line.tree_space, "Only this space");
+  tree->add_option("--limit", line.tree.limit, "At most so many runs of each space")
+      ->check(CLI::Range(1, 100'000))
+      ->capture_default_str();
+  add_json(app.add_subcommand("check", "Let the node recount everything; exit status 1 if broken"));
+  AddReplay(app, line);
+}
+
+int RunCommand(const CLI::App& app, CommandLine& line) {
+  const auto timeout_ns = static_cast<int64_t>(std::llround(line.timeout_s * 1e9));
+  if (app.got_subcommand("replay")) {
+    line.replay.options.timeout_ns = timeout_ns;
+    line.replay.options.routing = *pando::ctl::ParseRouting(line.routing);
+    line.replay.options.page_bytes = pando::ParseBytes(line.page_bytes)->value();
+    return pando::ctl::RunReplay(line.replay);
+  }
+  if (line.admin.address.empty()) {
+    throw CLI::RequiredError("--admin unix:PATH, the admin socket of the node");
+  }
+  line.admin.timeout_ns = timeout_ns;
+  if (app.got_subcommand("status")) return pando::ctl::RunStatus(line.admin);
+  if (app.got_subcommand("stats")) return pando::ctl::RunStats(line.admin);
+  if (app.got_subcommand("check")) return pando::ctl::RunCheck(line.admin);
+  if (app.get_subcommand("tree")->count("--space") > 0) line.tree.space = line.tree_space;
+  return pando::ctl::RunTree(line.admin, line.tree);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CommandLine line;
+  CLI::App app("Looks into a Pando node and plays traces through nodes.", "pandoctl");
+  try {
+    AddCommands(app, line);
+    app.parse(argc, argv);
+    return RunCommand(app, line);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? pando::ctl::kOk : pando::ctl::kUsage;
+  }
+}

@@ -1,0 +1,75 @@
+// A stand-in for one inference replica: it does all that an engine does with its cache, except for
+// computing. One scheduler session and one worker session for each shard, joined by a key.
+//
+//   acquire ─► begin ─► load pages into its own KV, compare every byte ─► end
+//           ─► "compute" what is missing ─► reserve ─► begin ─► store ─► end ─► settle
+//
+// All full blocks of a prompt are stored, shared or not: a replica does not know what others will
+// ask for. A node that does not answer makes requests misses and stops nothing; the sessions attach
+// again by themselves. One thread.
+#ifndef PANDO_CLIENT_CTL_STAND_IN_REPLICA_H_
+#define PANDO_CLIENT_CTL_STAND_IN_REPLICA_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "client/client.h"
+#include "client/ctl/engine_kv.h"
+#include "client/ctl/replay_result.h"
+
+namespace pando::ctl {
+
+struct ReplicaOptions {
+  std::string socket;  // of the node
+  std::string key;     // names the replica; no other live one may have it
+  uint32_t shards = 1;
+  uint32_t block_tokens = 16;
+  uint64_t page_bytes = 4096;  // of one block and shard
+  uint64_t prefill_tokens_per_s = 0;
+  uint64_t seed = 0;  // part of the model's name: contents depend on it
+  int64_t call_timeout_ns = 5'000'000'000;
+};
+
+class StandInReplica {
+ public:
+  explicit StandInReplica(const ReplicaOptions& options);
+
+  // UNAVAILABLE if some session is not attached at the deadline, FAILED_PRECONDITION if the node
+  // refuses one; the message says why.
+  absl::Status WaitAttached(int64_t deadline_ns);
+
+  // Plays one request with that id (not 0, never used before). `chain` is BlockChain(tokens).
+  Outcome Play(uint64_t request, std::span<const uint32_t> tokens, std::span<const uint64_t> chain);
+
+ private:
+  struct Lease {
+    uint64_t claim = 0;
+    uint32_t blocks = 0;
+  };
+
+  int64_t CallDeadline() const;
+  Lease Acquire(uint64_t request, std::span<const uint32_t> tokens, Outcome* outcome);
+  // Leading blocks that were loaded and verified, in all shards.
+  uint64_t Load(const Lease& lease, std::span<const uint64_t> chain, Outcome* outcome);
+  uint64_t LoadShard(uint32_t shard, const Lease& lease, std::span<const uint64_t> chain,
+                     Outcome* outcome);
+  void Store(uint64_t request, uint32_t from, std::span<const uint64_t> chain, Outcome* outcome);
+  void StoreShard(uint32_t shard, uint64_t claim, std::span<const uint64_t> chain,
+                  Outcome* outcome);
+  void Settle(uint64_t request, Outcome* outcome);
+  // A hold that may be used, or one without pages; then the claim is given back.
+  client::Hold Begin(uint32_t shard, uint64_t claim, Outcome* outcome);
+
+  ReplicaOptions options_;
+  std::unique_ptr<client::Client> scheduler_;
+  std::vector<std::unique_ptr<client::Client>> workers_;  // by shard
+  EngineKv kv_;
+};
+
+}  // namespace pando::ctl
+
+#endif  // PANDO_CLIENT_CTL_STAND_IN_REPLICA_H_

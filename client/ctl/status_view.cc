@@ -1,0 +1,227 @@
+#include "client/ctl/status_view.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "client/ctl/table.h"
+#include "radix/base/units.h"
+
+namespace pando::ctl {
+namespace {
+
+using nlohmann::json;
+
+json PagesJson(const v1::PageCounts& pages) {
+  return {{"free", pages.free()},           {"reserved", pages.reserved()},
+          {"committed", pages.committed()}, {"held", pages.held()},
+          {"receiving", pages.receiving()}, {"quarantined", pages.quarantined()}};
+}
+
+json FieldsJson(const v1::Space& space) {
+  json fields = json::object();
+  for (const v1::SpaceField& field : space.fields()) fields[field.name()] = field.value();
+  return fields;
+}
+
+json SpaceJson(const v1::Space& space) {
+  return {{"space", space.space()},
+          {"block_tokens", space.block_tokens()},
+          {"page_bytes", space.page_bytes()},
+          {"shards", space.shards()},
+          {"fields", FieldsJson(space)},
+          {"pages", PagesJson(space.pages())},
+          {"extents", space.extents()},
+          {"runs", space.runs()},
+          {"blocks", space.blocks()},
+          {"evicted_blocks", space.evicted_blocks()},
+          {"dropped_blocks", space.dropped_blocks()}};
+}
+
+// Identity as people tell spaces apart: the model, if the engine named one.
+std::string ModelOf(const v1::Space& space) {
+  for (const v1::SpaceField& field : space.fields()) {
+    if (field.name() == "model") return field.value();
+  }
+  return "-";
+}
+
+std::string Bytes(uint64_t bytes) {
+  return FormatBytes(pando::Bytes(bytes));
+}
+
+std::string HeadText(const v1::Status& status) {
+  const std::string state = status.draining() ? "draining" : status.ready() ? "ready" : "not ready";
+  Table table({}, {Table::kLeft, Table::kLeft});
+  table.Row({"node", fmt::format("{}, version {}, boot {:016x}", status.name(), status.version(),
+                                 status.boot_id())});
+  table.Row({"state", fmt::format("{}, up {}", state, Duration(status.uptime_ms()))});
+  table.Row({"slab",
+             fmt::format("{} configured, {} extents, {} of them in no space, {} quarantined",
+                         Bytes(status.slab_bytes()), Thousands(status.extents()),
+                         Thousands(status.extents_unowned()), Bytes(status.quarantined_bytes()))});
+  table.Row({"attached", fmt::format("{} replicas, {} sessions", Thousands(status.replicas()),
+                                     Thousands(status.sessions()))});
+  table.Row(
+      {"claims", fmt::format("{} leases, {} reservations, {} holds, {} tickets, {} grants, {} "
+                             "open requests",
+                             Thousands(status.leases()), Thousands(status.reservations()),
+                             Thousands(status.holds()), Thousands(status.tickets()),
+                             Thousands(status.grants()), Thousands(status.requests()))});
+  table.Row({"process", fmt::format("{} fds, {} threads", Thousands(status.fds()),
+                                    Thousands(status.threads()))});
+  return table.Text();
+}
+
+std::string SpacesText(const v1::Status& status) {
+  if (status.spaces().empty()) return "no space yet: no replica has attached\n";
+  Table table({"space", "model", "block", "page", "shards", "extents", "runs", "blocks", "evicted",
+               "dropped"},
+              {Table::kRight, Table::kLeft, Table::kRight, Table::kRight, Table::kRight,
+               Table::kRight, Table::kRight, Table::kRight, Table::kRight, Table::kRight});
+  for (const v1::Space& space : status.spaces()) {
+    table.Row({std::to_string(space.space()), ModelOf(space), std::to_string(space.block_tokens()),
+               Bytes(space.page_bytes()), std::to_string(space.shards()),
+               Thousands(space.extents()), Thousands(space.runs()), Thousands(space.blocks()),
+               Thousands(space.evicted_blocks()), Thousands(space.dropped_blocks())});
+  }
+  return table.Text();
+}
+
+std::string PagesText(const v1::Status& status) {
+  Table table({"pages", "free", "reserved", "committed", "held", "receiving", "quarantined"},
+              {Table::kLeft, Table::kRight, Table::kRight, Table::kRight, Table::kRight,
+               Table::kRight, Table::kRight});
+  const auto row = [&](const std::string& name, const v1::PageCounts& pages) {
+    table.Row({name, Thousands(pages.free()), Thousands(pages.reserved()),
+               Thousands(pages.committed()), Thousands(pages.held()), Thousands(pages.receiving()),
+               Thousands(pages.quarantined())});
+  };
+  for (const v1::Space& space : status.spaces()) {
+    row(fmt::format("space {}", space.space()), space.pages());
+  }
+  row("all", status.pages());
+  return table.Text();
+}
+
+std::string CountersText(const v1::Status& status) {
+  Table table({"since start", "count"}, {Table::kLeft, Table::kRight});
+  bool any = false;
+  for (const v1::Counter& counter : status.counters()) {
+    if (counter.value() == 0) continue;
+    table.Row({counter.name(), Thousands(counter.value())});
+    any = true;
+  }
+  return any ? "\n" + table.Text() : "";
+}
+
+uint64_t HitsOf(const v1::Account& account) {
+  return account.hit_engine() + account.hit_device() + account.hit_host() + account.hit_disk() +
+         account.hit_peer();
+}
+
+json AccountJson(const v1::Account& account) {
+  return {{"requests", account.requests()},
+          {"tokens",
+           {{"prompt", account.prompt()},
+            {"hit_engine", account.hit_engine()},
+            {"hit_device", account.hit_device()},
+            {"hit_host", account.hit_host()},
+            {"hit_disk", account.hit_disk()},
+            {"hit_peer", account.hit_peer()},
+            {"computed", account.computed()}}},
+          {"failed", account.failed()}};
+}
+
+std::string AccountProblem(const std::string& whose, const v1::Account& account) {
+  if (account.prompt() == HitsOf(account) + account.computed()) return "";
+  return fmt::format("the account of {} does not balance: {} prompt tokens, {} hit + {} computed",
+                     whose, account.prompt(), HitsOf(account), account.computed());
+}
+
+}  // namespace
+
+json StatusJson(const v1::Status& status) {
+  json spaces = json::array();
+  for (const v1::Space& space : status.spaces()) spaces.push_back(SpaceJson(space));
+  json counters = json::object();
+  for (const v1::Counter& counter : status.counters()) counters[counter.name()] = counter.value();
+  return {{"boot_id", fmt::format("{:016x}", status.boot_id())},
+          {"name", status.name()},
+          {"version", status.version()},
+          {"uptime_ms", status.uptime_ms()},
+          {"ready", status.ready()},
+          {"draining", status.draining()},
+          {"pages", PagesJson(status.pages())},
+          {"leases", status.leases()},
+          {"reservations", status.reservations()},
+          {"holds", status.holds()},
+          {"tickets", status.tickets()},
+          {"grants", status.grants()},
+          {"requests", status.requests()},
+          {"sessions", status.sessions()},
+          {"replicas", status.replicas()},
+          {"fds", status.fds()},
+          {"threads", status.threads()},
+          {"extents", status.extents()},
+          {"extents_unowned", status.extents_unowned()},
+          {"slab_bytes", status.slab_bytes()},
+          {"quarantined_bytes", status.quarantined_bytes()},
+          {"counters", counters},
+          {"spaces", spaces}};
+}
+
+std::string StatusText(const v1::Status& status) {
+  return HeadText(status) + "\n" + SpacesText(status) + "\n" + PagesText(status) +
+         CountersText(status);
+}
+
+json StatsJson(const v1::Status& status) {
+  json stats = AccountJson(status.account());
+  stats["spaces"] = json::array();
+  for (const v1::Space& space : status.spaces()) {
+    json account = AccountJson(space.account());
+    account["space"] = space.space();
+    stats["spaces"].push_back(account);
+  }
+  return stats;
+}
+
+std::string StatsText(const v1::Status& status) {
+  Table table(
+      {"settled", "requests", "prompt tokens", "engine", "device", "host", "disk", "peer",
+       "computed", "failed", "hit"},
+      {Table::kLeft, Table::kRight, Table::kRight, Table::kRight, Table::kRight, Table::kRight,
+       Table::kRight, Table::kRight, Table::kRight, Table::kRight, Table::kRight});
+  const auto row = [&](const std::string& name, const v1::Account& account) {
+    table.Row({name, Thousands(account.requests()), Thousands(account.prompt()),
+               Thousands(account.hit_engine()), Thousands(account.hit_device()),
+               Thousands(account.hit_host()), Thousands(account.hit_disk()),
+               Thousands(account.hit_peer()), Thousands(account.computed()),
+               Thousands(account.failed()), Percent(HitsOf(account), account.prompt())});
+  };
+  for (const v1::Space& space : status.spaces()) {
+    row(fmt::format("space {}", space.space()), space.account());
+  }
+  row("all", status.account());
+  return table.Text() +
+         "Tokens of settled requests. prompt = engine + device + host + disk + peer + computed; "
+         "failed is part of computed.\n";
+}
+
+std::string StatsProblem(const v1::Status& status) {
+  uint64_t prompt = 0;
+  for (const v1::Space& space : status.spaces()) {
+    const std::string problem =
+        AccountProblem(fmt::format("space {}", space.space()), space.account());
+    if (!problem.empty()) return problem;
+    prompt += space.account().prompt();
+  }
+  if (!status.spaces().empty() && prompt != status.account().prompt()) {
+    return fmt::format("the spaces' prompt tokens sum to {}, the node's account has {}", prompt,
+                       status.account().prompt());
+  }
+  return AccountProblem("the node", status.account());
+}
+
+}  // namespace pando::ctl
