@@ -1,0 +1,375 @@
+#include "node/core/holds.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "node/core/limits.h"
+#include "radix/base/check.h"
+
+namespace pando {
+namespace {
+
+constexpr size_t kSpareClaims = 256;
+constexpr size_t kSparePages = 2048;  // capacity that a spare claim may keep, a shard
+
+uint64_t QuarantineCap(Bytes slab) {
+  // In whole numbers, so that every machine decides alike.
+  static_assert(limits::kQuarantineShare == 0.05);
+  return std::max(limits::kQuarantineBytesMin, slab.value() / 20);
+}
+
+// Index of the first bad page; `pages` if there is none.
+uint32_t FirstBad(const EndItem& item, size_t pages) {
+  auto first = static_cast<uint32_t>(pages);
+  for (uint32_t bad : item.bad_pages) first = std::min(first, bad);
+  return item.failed ? 0 : first;
+}
+
+}  // namespace
+
+Holds::Holds(CoreContext* context, Ledger* ledger, Bytes slab_bytes)
+    : context_(context), ledger_(ledger), quarantine_cap_(QuarantineCap(slab_bytes)) {}
+
+Holds::~Holds() = default;
+
+Holds::Claim* Holds::Find(ReplicaNumber replica, ClaimId id) const {
+  auto it = claims_.find(id);
+  if (it == claims_.end() || it->second->terms.request.replica != replica) return nullptr;
+  return it->second.get();
+}
+
+Holds::Part* Holds::FindHolding(Claim* claim, const Worker& worker) const {
+  if (claim == nullptr || worker.shard.value() >= claim->parts.size()) return nullptr;
+  Part& part = claim->parts[worker.shard.value()];
+  return part.state == Part::State::kHolding && part.session == worker.session ? &part : nullptr;
+}
+
+Holds::Claim* Holds::Add(const ClaimTerms& terms, bool store, const Reservation& reservation) {
+  std::unique_ptr<Claim> claim;
+  if (spare_.empty()) {
+    claim = std::make_unique<Claim>();
+  } else {
+    claim = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  claim->id = ClaimId(++last_claim_);
+  claim->terms = terms;
+  claim->store = store;
+  claim->reservation = reservation;
+  claim->parts.resize(context_->cache.shape(terms.space).shards);
+  ReplicaClaims& owner = replicas_[terms.request.replica];
+  claim->owner = &owner;
+  claim->older = owner.newest;
+  (owner.newest == nullptr ? owner.oldest : owner.newest->newer) = claim.get();
+  owner.newest = claim.get();
+  ++owner.count;
+  ++(store ? reservations_ : leases_);
+  deadlines_.emplace(terms.deadline, claim->id);
+  Claim* added = claim.get();
+  claims_.emplace(added->id, std::move(claim));
+  return added;
+}
+
+std::optional<ClaimId> Holds::Lease(const ClaimTerms& terms, const Match& match) {
+  std::optional<PathRef> path = context_->cache.Pin(match);
+  if (!path) return std::nullopt;
+  Reservation whole{ReserveStatus::kOk, *path, BlockCount(0), match.blocks};
+  const Claim* claim = Add(terms, /*store=*/false, whole);
+  context_->Reached(CoreStep::kAcquireLeased);
+  return claim->id;
+}
+
+void Holds::Touch(const Match& match) {
+  if (std::optional<PathRef> path = context_->cache.Pin(match)) context_->cache.Unpin(*path);
+}
+
+ClaimId Holds::Reserve(const ClaimTerms& terms, const Reservation& reservation) {
+  const Claim* claim = Add(terms, /*store=*/true, reservation);
+  context_->Reached(CoreStep::kReservePlaced);
+  return claim->id;
+}
+
+void Holds::Begin(const Worker& worker, ClaimId id, BeginItem* item) {
+  item->claim = id;
+  Claim* claim = Find(worker.replica, id);
+  if (claim == nullptr || claim->over) {
+    item->code = Code::kUnknown;
+    item->message = Text("claim ", id, " has ended or never was this replica's: touch nothing");
+    return;
+  }
+  PANDO_CHECK(worker.shard.value() < claim->parts.size()) << "shard " << worker.shard;
+  Part& part = claim->parts[worker.shard.value()];
+  if (part.state != Part::State::kIdle) {
+    item->code = Code::kUnknown;
+    item->message =
+        Text("claim ", id, " was begun by shard ", worker.shard, " before: begin a claim once");
+    return;
+  }
+  const Reservation& blocks = claim->reservation;
+  if (!context_->cache.Hold(blocks.path, blocks.from, blocks.to, worker.shard, &part.pages)) {
+    item->code = Code::kUnknown;
+    item->message = Text("pages of claim ", id, " have gone: touch nothing");
+    part.state = Part::State::kEnded;
+    if (++claim->ended == claim->parts.size()) EndClaim(claim);
+    return;
+  }
+  part.state = Part::State::kHolding;
+  part.session = worker.session;
+  ++claim->holding;
+  ++holds_;
+  FillItem(*claim, part, item);
+  context_->Reached(CoreStep::kBeginHeld);
+}
+
+void Holds::FillItem(const Claim& claim, const Part& part, BeginItem* item) const {
+  item->store = claim.store;
+  item->first_block = claim.reservation.from.value();
+  item->page_bytes = context_->cache.shape(claim.terms.space).page_bytes;
+  const size_t count = part.pages.size();
+  item->pages.reserve(count);
+  item->generations.reserve(count);
+  if (!claim.store) item->checksums.reserve(count);
+  for (const PageView& view : part.pages) {
+    item->pages.push_back(view.page.page);
+    item->generations.push_back(view.page.generation);
+    if (!claim.store) item->checksums.push_back(view.checksum);
+  }
+}
+
+std::optional<Problem> Holds::CheckEnd(const Worker& worker, const EndItem& item) const {
+  Claim* claim = Find(worker.replica, item.claim);
+  const Part* part = FindHolding(claim, worker);
+  if (part == nullptr) return std::nullopt;
+  const size_t pages = part->pages.size();
+  const size_t checksums = item.checksums.size();
+  const size_t wanted = claim->store && !item.failed ? pages : checksums;
+  if (checksums != wanted) {
+    return Invalid(Text(checksums, " checksums found for claim ", item.claim, ", ", pages,
+                        " allowed: send one for each page of this shard"));
+  }
+  for (uint32_t bad : item.bad_pages) {
+    if (bad >= pages) {
+      return Invalid(Text("bad page ", bad, " found for claim ", item.claim, ", below ", pages,
+                          " allowed: count pages from the claim's first block"));
+    }
+  }
+  return std::nullopt;
+}
+
+Code Holds::End(const Worker& worker, const EndItem& item, bool too_late) {
+  Claim* claim = Find(worker.replica, item.claim);
+  Part* part = FindHolding(claim, worker);
+  if (part == nullptr) return Code::kUnknown;
+  Code code = Code::kUnknown;
+  if (!claim->over && too_late) {
+    EndItem nothing;
+    nothing.failed = true;
+    if (claim->store) EndStore(*claim, nothing, worker.shard, *part);
+  } else if (!claim->over && claim->store) {
+    code = EndStore(*claim, item, worker.shard, *part);
+  } else if (!claim->over) {
+    EndLoad(*claim, item, worker.shard, part);
+    code = Code::kOk;
+  }
+  Release(claim, part);
+  if (claim->over) {
+    if (claim->holding == 0) Retire(claim);
+  } else if (claim->ended == claim->parts.size()) {
+    context_->Reached(CoreStep::kClaimFinished);
+    EndClaim(claim);
+  }
+  return code;
+}
+
+void Holds::EndLoad(const Claim& claim, const EndItem& item, ShardId shard, Part* part) {
+  const uint32_t good = FirstBad(item, part->pages.size());
+  part->good = BlockCount(good);
+  context_->counters.pages_bad += item.bad_pages.size();
+  context_->counters.pages_loaded += good;
+  if (item.bad_pages.empty()) return;
+  // What lies below the first bad page goes with it, and all other bad ones lie there.
+  const uint32_t first_bad = *std::min_element(item.bad_pages.begin(), item.bad_pages.end());
+  const BlockCount block = claim.reservation.from + BlockCount(first_bad);
+  context_->cache.Drop(claim.reservation.path, block, shard, part->pages[first_bad].page);
+  context_->Log(LogLine::Level::kWarning, "page.bad",
+                {{"claim", Text(claim.id)},
+                 {"block", Text(block)},
+                 {"shard", Text(shard)},
+                 {"pages", Text(item.bad_pages.size())}});
+}
+
+Code Holds::EndStore(const Claim& claim, const EndItem& item, ShardId shard, const Part& part) {
+  const Reservation& blocks = claim.reservation;
+  const auto pages = static_cast<uint32_t>(part.pages.size());
+  const uint32_t first_bad = FirstBad(item, pages);
+  uint32_t committed = 0;
+  // A block that has gone took all below it along.
+  while (committed < first_bad &&
+         context_->cache.Commit(blocks.path, blocks.from + BlockCount(committed), shard,
+                                part.pages[committed].page, item.checksums[committed])) {
+    ++committed;
+  }
+  context_->counters.pages_stored += committed;
+  if (committed > 0) context_->Reached(CoreStep::kEndCommitted);
+  if (first_bad < pages) {
+    context_->counters.pages_bad += pages - first_bad;
+    context_->cache.Drop(blocks.path, blocks.from + BlockCount(first_bad), shard,
+                         part.pages[first_bad].page);
+  }
+  return committed == 0 && first_bad > 0 ? Code::kUnknown : Code::kOk;
+}
+
+void Holds::Release(Claim* claim, Part* part) {
+  if (claim->over) {
+    const uint64_t bytes = BytesOf(*claim, *part);
+    claim->owner->quarantined_bytes -= bytes;
+    quarantined_bytes_ -= bytes;
+    context_->Reached(CoreStep::kQuarantineLeft);
+  }
+  context_->cache.Release(part->pages);
+  part->pages.clear();
+  part->state = Part::State::kEnded;
+  --claim->holding;
+  ++claim->ended;
+  --holds_;
+  context_->Reached(CoreStep::kEndReleased);
+}
+
+bool Holds::Abort(ReplicaNumber replica, ClaimId id) {
+  Claim* claim = Find(replica, id);
+  if (claim == nullptr || claim->over) return false;
+  context_->Reached(CoreStep::kClaimAborted);
+  EndClaim(claim);
+  return true;
+}
+
+void Holds::Expire() {
+  while (!deadlines_.empty() && deadlines_.begin()->first <= context_->now) {
+    Claim* claim = claims_.find(deadlines_.begin()->second)->second.get();
+    ++context_->counters.claims_expired;
+    context_->Log(LogLine::Level::kInfo, "claim.expired",
+                  {{"claim", Text(claim->id)},
+                   {"kind", claim->store ? "store" : "load"},
+                   {"shards_holding", Text(claim->holding)}});
+    context_->Reached(CoreStep::kClaimExpired);
+    EndClaim(claim);
+  }
+}
+
+void Holds::EndClaimsOf(ReplicaNumber replica) {
+  auto it = replicas_.find(replica);
+  if (it == replicas_.end()) return;
+  for (Claim* claim = it->second.oldest; claim != nullptr;) {
+    Claim* next = claim->newer;
+    if (!claim->over) {
+      context_->Reached(CoreStep::kClaimLost);
+      EndClaim(claim);
+    }
+    claim = next;
+  }
+}
+
+void Holds::ReleaseAllOf(ReplicaNumber replica, SessionId session) {
+  auto it = replicas_.find(replica);
+  if (it == replicas_.end()) return;
+  for (Claim* claim = it->second.oldest; claim != nullptr;) {
+    Claim* next = claim->newer;
+    for (Part& part : claim->parts) {
+      if (part.state != Part::State::kHolding || part.session != session) continue;
+      PANDO_CHECK(claim->over) << "claim " << claim->id << " stands without its session";
+      Release(claim, &part);
+    }
+    if (claim->over && claim->holding == 0) Retire(claim);
+    claim = next;
+  }
+}
+
+void Holds::Forget(ReplicaNumber replica) {
+  auto it = replicas_.find(replica);
+  if (it == replicas_.end()) return;
+  PANDO_CHECK(it->second.count == 0 && it->second.quarantined_bytes == 0)
+      << "replica " << replica << " is gone and has " << it->second.count << " claims";
+  replicas_.erase(it);
+}
+
+// The claim is over; its holds, if any, go on.
+void Holds::EndClaim(Claim* claim) {
+  PANDO_CHECK(!claim->over) << "claim " << claim->id << " ends twice";
+  claim->over = true;
+  deadlines_.erase({claim->terms.deadline, claim->id});
+  --(claim->store ? reservations_ : leases_);
+  if (claim->store) {
+    context_->cache.Finish(claim->reservation);
+  } else {
+    ReportLoad(*claim);
+  }
+  if (claim->holding == 0) {
+    Retire(claim);
+    return;
+  }
+  uint64_t bytes = 0;
+  for (const Part& part : claim->parts) bytes += BytesOf(*claim, part);
+  claim->owner->quarantined_bytes += bytes;
+  quarantined_bytes_ += bytes;
+  context_->Reached(CoreStep::kQuarantineEntered);
+}
+
+// A load counts as far as it reached every shard without a gap.
+void Holds::ReportLoad(const Claim& claim) {
+  const bool begun = claim.holding + claim.ended > 0;
+  if (!begun || claim.terms.request.request == RequestId()) return;
+  uint64_t good = 0;
+  if (claim.ended == claim.parts.size()) {
+    good = claim.reservation.to.value();
+    for (const Part& part : claim.parts) good = std::min<uint64_t>(good, part.good.value());
+  }
+  const uint64_t block_tokens = context_->cache.shape(claim.terms.space).block_tokens;
+  ledger_->LoadEnded(claim.terms.request, good * block_tokens,
+                     (claim.reservation.to.value() - good) * block_tokens);
+}
+
+void Holds::Retire(Claim* claim) {
+  if (!claim->store) context_->cache.Unpin(claim->reservation.path);
+  ReplicaClaims* owner = claim->owner;
+  (claim->newer == nullptr ? owner->newest : claim->newer->older) = claim->older;
+  (claim->older == nullptr ? owner->oldest : claim->older->newer) = claim->newer;
+  --owner->count;
+  auto it = claims_.find(claim->id);
+  std::unique_ptr<Claim> spare = std::move(it->second);
+  claims_.erase(it);
+  if (spare_.size() >= kSpareClaims) return;
+  std::vector<Part> parts = std::move(spare->parts);
+  for (Part& part : parts) {
+    std::vector<PageView> pages = std::move(part.pages);
+    pages.clear();
+    if (pages.capacity() > kSparePages) pages = {};
+    part = Part{};
+    part.pages = std::move(pages);
+  }
+  *spare = Claim{};
+  spare->parts = std::move(parts);
+  spare_.push_back(std::move(spare));
+}
+
+uint64_t Holds::BytesOf(const Claim& claim, const Part& part) const {
+  return part.pages.size() *
+         PageStride(context_->cache.shape(claim.terms.space).page_bytes).value();
+}
+
+std::optional<Problem> Holds::CheckRoom(ReplicaNumber replica) const {
+  auto it = replicas_.find(replica);
+  if (it == replicas_.end() || it->second.count < limits::kClaimsPerReplica) return std::nullopt;
+  return OverLimit("claims", it->second.count + 1, limits::kClaimsPerReplica, "in one replica",
+                   "end or abort those that are done");
+}
+
+bool Holds::OverQuarantineCap(ReplicaNumber replica) const {
+  auto it = replicas_.find(replica);
+  return it != replicas_.end() && it->second.quarantined_bytes > quarantine_cap_;
+}
+
+Nanos Holds::next_deadline() const {
+  return deadlines_.empty() ? std::numeric_limits<Nanos>::max() : deadlines_.begin()->first;
+}
+
+}  // namespace pando

@@ -1,0 +1,84 @@
+// Holds::SelfCheck: recounts the table from its claims and against the cache's page states.
+#include <algorithm>
+
+#include "absl/container/flat_hash_set.h"
+#include "node/core/holds.h"
+
+namespace pando {
+
+std::string Holds::CheckClaims(uint64_t* pages_held, uint64_t* pages_reserved) const {
+  uint64_t leases = 0, reservations = 0, holds = 0, quarantined = 0;
+  absl::flat_hash_set<PageId> held;
+  for (const auto& [id, claim] : claims_) {
+    uint32_t holding = 0, ended = 0;
+    for (const Part& part : claim->parts) {
+      if (part.state == Part::State::kEnded) ++ended;
+      if ((part.state == Part::State::kHolding) == part.pages.empty()) {
+        return Text("claim ", id, " has a part with the wrong pages");
+      }
+      if (part.state != Part::State::kHolding) continue;
+      ++holding;
+      for (const PageView& view : part.pages) held.insert(view.page.page);
+      if (claim->over) quarantined += BytesOf(*claim, part);
+    }
+    if (holding != claim->holding || ended != claim->ended) {
+      return Text("claim ", id, " miscounts its parts");
+    }
+    if (claim->over && holding == 0) return Text("claim ", id, " is over and was kept");
+    if (!claim->over && !deadlines_.contains({claim->terms.deadline, id})) {
+      return Text("claim ", id, " stands without a deadline");
+    }
+    holds += holding;
+    if (claim->over) continue;
+    ++(claim->store ? reservations : leases);
+    if (claim->store) {
+      *pages_reserved +=
+          (claim->reservation.to - claim->reservation.from).value() * claim->parts.size();
+    }
+  }
+  *pages_held = held.size();
+  if (leases != leases_ || reservations != reservations_ || holds != holds_ ||
+      quarantined != quarantined_bytes_ || deadlines_.size() != leases + reservations) {
+    return Text("claims found: leases ", leases, " reservations ", reservations, " holds ", holds,
+                " quarantined bytes ", quarantined, " deadlines ", deadlines_.size(),
+                "; counted: ", leases_, " ", reservations_, " ", holds_, " ", quarantined_bytes_);
+  }
+  return "";
+}
+
+std::string Holds::SelfCheck() const {
+  uint64_t pages_held = 0, pages_reserved = 0;
+  if (std::string broken = CheckClaims(&pages_held, &pages_reserved); !broken.empty()) {
+    return broken;
+  }
+  uint64_t listed = 0, quarantined = 0;
+  for (const auto& [replica, claims] : replicas_) {
+    uint64_t count = 0;
+    for (const Claim* claim = claims.oldest; claim != nullptr; claim = claim->newer) ++count;
+    if (count != claims.count) return Text("replica ", replica, " miscounts its claims");
+    listed += count;
+    quarantined += claims.quarantined_bytes;
+  }
+  if (listed != claims_.size()) return "a claim is in no replica's list";
+  if (quarantined != quarantined_bytes_) return "quarantined bytes do not sum to the total";
+
+  PageCounts pages;
+  for (uint32_t space = 0; space < context_->cache.spaces(); ++space) {
+    const PageCounts of_space = context_->cache.stats(SpaceId(space)).pages;
+    pages.reserved += of_space.reserved;
+    pages.held += of_space.held;
+    pages.quarantined += of_space.quarantined;
+  }
+  // Every held or quarantined page has a hold here; a hold is on a page in one of three states.
+  const uint64_t must_be_held = pages.held + pages.quarantined;
+  if (pages_held < must_be_held || pages_held > must_be_held + pages.reserved) {
+    return Text(pages_held, " pages held by shards; the cache has ", pages.held, " held, ",
+                pages.quarantined, " quarantined, ", pages.reserved, " reserved");
+  }
+  if (pages.reserved > pages_reserved) {
+    return Text(pages.reserved, " pages reserved, claims have ", pages_reserved);
+  }
+  return "";
+}
+
+}  // namespace pando

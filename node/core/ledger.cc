@@ -1,0 +1,203 @@
+#include "node/core/ledger.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "node/core/limits.h"
+#include "radix/base/check.h"
+
+namespace pando {
+namespace {
+
+void Add(const Account& entry, Account* account) {
+  account->requests += entry.requests;
+  account->prompt += entry.prompt;
+  account->hit_engine += entry.hit_engine;
+  account->hit_device += entry.hit_device;
+  account->hit_host += entry.hit_host;
+  account->hit_disk += entry.hit_disk;
+  account->hit_peer += entry.hit_peer;
+  account->computed += entry.computed;
+  account->failed += entry.failed;
+}
+
+bool Balances(const Account& a) {
+  return a.prompt ==
+             a.hit_engine + a.hit_device + a.hit_host + a.hit_disk + a.hit_peer + a.computed &&
+         a.failed <= a.computed;
+}
+
+}  // namespace
+
+std::optional<Problem> Ledger::Open(ReplicaNumber replica, RequestId request,
+                                    std::unique_ptr<OpenRequest> opened) {
+  Book& book = books_[replica];
+  if (request == RequestId()) {
+    return Invalid("request 0 found: name requests from 1 on, 0 means none");
+  }
+  if (book.requests.contains(request)) {
+    return Invalid(Text("request ", request, " is open: settle it first, or choose another id"));
+  }
+  if (book.requests.size() >= limits::kRequestsPerReplica) {
+    return OverLimit("open requests", book.requests.size() + 1, limits::kRequestsPerReplica,
+                     "in one replica", "settle those that are done");
+  }
+  const uint64_t tokens = book.tokens + opened->prompt.tokens();
+  if (tokens > limits::kOpenTokensPerReplica) {
+    return OverLimit("tokens in open requests", tokens, limits::kOpenTokensPerReplica,
+                     "in one replica", "settle requests that are done");
+  }
+  book.tokens = tokens;
+  book.requests.emplace(request, std::move(opened));
+  ++open_;
+  return std::nullopt;
+}
+
+OpenRequest* Ledger::Find(ReplicaNumber replica, RequestId request) {
+  auto book = books_.find(replica);
+  if (book == books_.end()) return nullptr;
+  auto it = book->second.requests.find(request);
+  return it == book->second.requests.end() ? nullptr : it->second.get();
+}
+
+std::optional<Problem> Ledger::Append(ReplicaNumber replica, OpenRequest* request,
+                                      std::span<const uint32_t> tokens) {
+  if (tokens.empty() || request->growth_stopped) return std::nullopt;
+  Book& book = books_[replica];
+  const uint64_t prompt = request->prompt.tokens() + tokens.size();
+  if (prompt > limits::kTokensPerPrompt) {
+    return OverLimit("tokens", prompt, limits::kTokensPerPrompt, "in one prompt",
+                     "go on without storing");
+  }
+  if (book.tokens + tokens.size() > limits::kOpenTokensPerReplica) {
+    return OverLimit("tokens in open requests", book.tokens + tokens.size(),
+                     limits::kOpenTokensPerReplica, "in one replica",
+                     "settle requests that are done");
+  }
+  request->prompt.Append(tokens);
+  book.tokens += tokens.size();
+  return std::nullopt;
+}
+
+void Ledger::LoadEnded(const RequestRef& ref, uint64_t loaded, uint64_t failed) {
+  OpenRequest* request = Find(ref.replica, ref.request);
+  if (request == nullptr || request->serial != ref.serial) return;  // settled meanwhile
+  request->loaded = loaded;
+  request->failed = failed;
+}
+
+std::optional<Problem> Ledger::CheckSettle(const OpenRequest& request,
+                                           const SettleRequest& settle) const {
+  struct Bound {
+    std::string_view what;
+    uint64_t found, allowed;
+    std::string_view why;
+  };
+  const uint64_t prompt = request.prompt_tokens;
+  // Each bound alone first, so that the sums below cannot overflow.
+  const std::array alone{
+      Bound{"engine", settle.engine, std::min(request.engine_told, prompt),
+            "what acquire was told"},
+      Bound{"device", settle.device, 0, "there is no device tier"},
+      Bound{"host", settle.host, request.loaded, "what its lease brought to all shards"},
+      Bound{"disk", settle.disk, 0, "there is no disk tier"},
+      Bound{"peer", settle.peer, 0, "there is no peer tier"},
+      Bound{"failed", settle.failed, prompt, "the prompt"},
+  };
+  for (const Bound& bound : alone) {
+    if (bound.found > bound.allowed) {
+      return Invalid(Text(bound.found, " tokens from ", bound.what, " found, at most ",
+                          bound.allowed, " allowed (", bound.why,
+                          "): settle with what was really used"));
+    }
+  }
+  const uint64_t hits = settle.engine + settle.host;
+  // Both are leading tokens, so together they cannot cover more than the longer one.
+  const uint64_t covered = std::min(prompt, std::max(request.engine_told, request.loaded));
+  if (hits > covered) {
+    return Invalid(Text(hits, " tokens used in all found, at most ", covered,
+                        " allowed (the longest prefix there was): count each token once"));
+  }
+  if (settle.failed > prompt - hits) {
+    return Invalid(Text(settle.failed, " failed tokens found, at most ", prompt - hits,
+                        " allowed (what was not a hit): count each token once"));
+  }
+  return std::nullopt;
+}
+
+void Ledger::Count(const OpenRequest& request, const SettleRequest& settle) {
+  Account entry;
+  entry.requests = 1;
+  entry.prompt = request.prompt_tokens;
+  entry.hit_engine = settle.engine;
+  entry.hit_host = settle.host;
+  entry.computed = entry.prompt - settle.engine - settle.host;
+  entry.failed = std::min(std::max(settle.failed, request.failed), entry.computed);
+  PANDO_CHECK(Balances(entry)) << "prompt " << entry.prompt << " computed " << entry.computed;
+  if (by_space_.size() <= request.space.value()) by_space_.resize(request.space.value() + 1);
+  Add(entry, &by_space_[request.space.value()]);
+  Add(entry, &total_);
+}
+
+std::optional<Problem> Ledger::Settle(ReplicaNumber replica, const SettleRequest& settle) {
+  OpenRequest* request = Find(replica, settle.request);
+  if (request == nullptr) {
+    return Unknown(
+        Text("request ", settle.request, " is not open: settle each acquired request once"));
+  }
+  if (auto problem = CheckSettle(*request, settle)) return problem;
+  Count(*request, settle);
+  Book& book = books_[replica];
+  book.tokens -= request->prompt.tokens();
+  book.requests.erase(settle.request);
+  --open_;
+  context_->Reached(CoreStep::kSettleCounted);
+  return std::nullopt;
+}
+
+void Ledger::SettleAll(ReplicaNumber replica) {
+  auto book = books_.find(replica);
+  if (book == books_.end()) return;
+  // Sums only: the order of the table does not show.
+  for (const auto& [id, request] : book->second.requests) {
+    SettleRequest settle;
+    settle.request = id;
+    settle.host = std::min(request->loaded, request->prompt_tokens);
+    Count(*request, settle);
+    --open_;
+    context_->Reached(CoreStep::kSettleByNode);
+  }
+  books_.erase(book);
+}
+
+Account Ledger::account(SpaceId space) const {
+  return space.value() < by_space_.size() ? by_space_[space.value()] : Account{};
+}
+
+std::string Ledger::SelfCheck() const {
+  Account sum;
+  for (size_t space = 0; space < by_space_.size(); ++space) {
+    if (!Balances(by_space_[space])) return Text("the account of space ", space, " is unbalanced");
+    Add(by_space_[space], &sum);
+  }
+  if (!Balances(total_)) return "the account is unbalanced";
+  if (sum.prompt != total_.prompt || sum.computed != total_.computed ||
+      sum.requests != total_.requests || sum.failed != total_.failed) {
+    return "the accounts of the spaces do not sum to the total";
+  }
+  uint64_t open = 0;
+  for (const auto& [replica, book] : books_) {
+    uint64_t tokens = 0;
+    for (const auto& [id, request] : book.requests) tokens += request->prompt.tokens();
+    if (tokens != book.tokens) {
+      return Text("replica ", replica, " counts ", book.tokens, " open tokens, has ", tokens);
+    }
+    open += book.requests.size();
+  }
+  if (open != open_) return Text(open_, " open requests counted, ", open, " found");
+  return "";
+}
+
+}  // namespace pando

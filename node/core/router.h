@@ -1,0 +1,84 @@
+// The router behind NodeCore: takes one input at a time, asks the machines in turn, makes the
+// answers. What each message means is client.proto's; when which machine may act is theirs.
+//
+//   input ──► router ──┬─► Replicas   who is that, may it claim?
+//                      ├─► Ledger     its open requests, the account
+//                      ├─► PrefixCache (in the context) what is there, what gets pages
+//                      └─► Holds      claims, holds, memory back
+//
+// Owner thread only.
+#ifndef PANDO_NODE_CORE_ROUTER_H_
+#define PANDO_NODE_CORE_ROUTER_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "node/core/context.h"
+#include "node/core/holds.h"
+#include "node/core/ledger.h"
+#include "node/core/node_core.h"
+#include "node/core/replicas.h"
+#include "node/core/spaces.h"
+
+namespace pando {
+
+class Router {
+ public:
+  Router(const NodeCore::Options& options, StepListener* steps);
+
+  void Step(Nanos now, Input input, std::vector<Output>* outputs);
+  Nanos next_deadline() const { return holds_.next_deadline(); }
+  CoreStatus status() const;
+  std::string SelfCheck() const;
+  const PrefixCache& cache() const { return context_.cache; }
+
+ private:
+  void Take(const SessionOpened& opened);
+  void Take(SessionRequest& request);
+  void Take(const SessionClosed& closed);
+  void Take(const ProcessExited& exited);
+  void Take(const ExtentReady& ready);
+  void Take(const DrainRequested& drain);
+  void Take(const Tick&) {}
+
+  Answer ServeSession(SessionRequest& request);
+  Answer ServeExpired(const Session& session, const SessionRequest& request);
+  Answer ServeAttach(Session* session, const AttachRequest& attach);
+  void Count(const RequestBody& body, Code code);
+
+  Answer Serve(const Session& session, AttachRequest& attach);  // a second one
+  Answer Serve(const Session& session, AcquireRequest& acquire);
+  Answer Serve(const Session& session, ProbeRequest& probe);
+  Answer Serve(const Session& session, ReserveRequest& reserve);
+  Answer Serve(const Session& session, BeginRequest& begin);
+  Answer Serve(const Session& session, EndRequest& end);
+  Answer Serve(const Session& session, AbortRequest& abort);
+  Answer Serve(const Session& session, SettleRequest& settle);
+
+  std::optional<Problem> CheckMayClaim(const Session& session) const;
+  AcquireAnswer MatchAndLease(const Session& session, const AcquireRequest& acquire,
+                              const OpenRequest& opened);
+  std::optional<Problem> CheckReserve(const Session& session, const ReserveRequest& reserve) const;
+  Answer ReserveForRequest(const Session& session, const ReserveRequest& reserve);
+  Answer ReservePages(const Session& session, const ReserveRequest& reserve, const Prompt& prompt,
+                      uint64_t request_serial);
+  void SayFullOnce(SpaceId space);
+  void StopGrowth(const Session& session, const ReserveRequest& reserve);
+  bool OverCap(ReplicaNumber replica);
+  Nanos ClaimDeadline(Nanos asked) const;
+  void LoseSession(const Session& session);
+
+  CoreContext context_;
+  Ledger ledger_;
+  Holds holds_;
+  Spaces spaces_;
+  Replicas replicas_;
+  bool draining_ = false;
+  uint64_t extents_ = 0;
+  std::vector<bool> full_said_;  // by space: it is full, and the log says so
+};
+
+}  // namespace pando
+
+#endif  // PANDO_NODE_CORE_ROUTER_H_
