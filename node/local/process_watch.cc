@@ -1,0 +1,57 @@
+#include "node/local/process_watch.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+
+#include <utility>
+
+namespace pando::local {
+namespace {
+
+bool HasExited(int pidfd) {
+  pollfd ready{pidfd, POLLIN, 0};
+  return ::poll(&ready, 1, 0) != 0;
+}
+
+}  // namespace
+
+ProcessWatch::ProcessWatch(EventLoop* loop, std::function<void(SessionId)> exited)
+    : loop_(loop), exited_(std::move(exited)) {}
+
+ProcessWatch::~ProcessWatch() {
+  for (const auto& [key, process] : processes_) {
+    loop_->Unwatch(process.watch, process.pidfd.get());
+  }
+}
+
+bool ProcessWatch::Add(SessionId session, UniqueFd pidfd, int pid) {
+  if (pid > 0) {
+    const auto known = key_by_pid_.find(pid);
+    if (known != key_by_pid_.end()) {
+      Process& process = processes_.at(known->second);
+      if (!HasExited(process.pidfd.get())) {
+        process.sessions.push_back(session);
+        return true;
+      }
+    }
+  }
+  const uint64_t key = ++last_key_;
+  const EventLoop::WatchId watch =
+      loop_->Watch(pidfd.get(), EPOLLIN, [this, key](uint32_t) { Fired(key); });
+  if (watch == EventLoop::WatchId::kNone) return false;
+  processes_.emplace(key, Process{std::move(pidfd), pid, watch, {session}});
+  if (pid > 0) key_by_pid_[pid] = key;
+  return true;
+}
+
+void ProcessWatch::Fired(uint64_t key) {
+  const auto found = processes_.find(key);
+  const Process process = std::move(found->second);
+  processes_.erase(found);
+  const auto by_pid = key_by_pid_.find(process.pid);
+  if (by_pid != key_by_pid_.end() && by_pid->second == key) key_by_pid_.erase(by_pid);
+  loop_->Unwatch(process.watch, process.pidfd.get());
+  for (const SessionId session : process.sessions) exited_(session);
+}
+
+}  // namespace pando::local

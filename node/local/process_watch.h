@@ -1,0 +1,51 @@
+// The life lines of the engine processes: one pidfd a process, however many sessions it opens.
+//
+// A process that is seen under a pid whose pidfd has not fired is the same process, since a pid is
+// not given away while its process lives: its further pidfds are closed. (A pid that cannot be seen
+// from here, in another process namespace, has one watch a session.)
+//
+// Owner thread.
+#ifndef PANDO_NODE_LOCAL_PROCESS_WATCH_H_
+#define PANDO_NODE_LOCAL_PROCESS_WATCH_H_
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "node/local/event_loop.h"
+#include "node/local/unique_fd.h"
+#include "radix/base/ids.h"
+
+namespace pando::local {
+
+class ProcessWatch {
+ public:
+  // `exited` hears of each session once, when its process is gone.
+  ProcessWatch(EventLoop* loop, std::function<void(SessionId)> exited);
+  ~ProcessWatch();
+  ProcessWatch(const ProcessWatch&) = delete;
+  ProcessWatch& operator=(const ProcessWatch&) = delete;
+
+  // False: the system has no room for another watch; `session` will not be heard of.
+  bool Add(SessionId session, UniqueFd pidfd, int pid);
+
+ private:
+  struct Process {
+    UniqueFd pidfd;
+    int pid = 0;
+    EventLoop::WatchId watch = EventLoop::WatchId::kNone;
+    std::vector<SessionId> sessions;
+  };
+  void Fired(uint64_t key);
+
+  EventLoop* loop_;
+  std::function<void(SessionId)> exited_;
+  absl::flat_hash_map<uint64_t, Process> processes_;
+  absl::flat_hash_map<int, uint64_t> key_by_pid_;  // of those whose pid can be seen
+  uint64_t last_key_ = 0;
+};
+
+}  // namespace pando::local
+
+#endif  // PANDO_NODE_LOCAL_PROCESS_WATCH_H_

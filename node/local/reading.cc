@@ -1,0 +1,170 @@
+// SessionServer, what sessions send.
+#include <sys/epoll.h>
+
+#include <string>
+#include <utility>
+
+#include "node/local/clock.h"
+#include "node/local/codec.h"
+#include "node/local/session_server.h"
+#include "node/local/socket_io.h"
+#include "node/local/steps.h"
+#include "pando/v1/client.pb.h"
+
+namespace pando::local {
+namespace {
+
+using google::protobuf::Arena;
+
+// What a dead process had sent lies in its socket; this many reads are more than a socket holds.
+constexpr int kLastReads = 64;
+
+Answer WrongAttachFds(uint32_t found) {
+  return {Code::kInvalid,
+          "attach: found " + std::to_string(found) +
+              " file descriptors; allowed is exactly one, the sender's own pidfd, with the first "
+              "byte of the frame",
+          {}};
+}
+
+Answer NoPidfd() {
+  return {Code::kInvalid,
+          "attach: found a file descriptor that is no pidfd; send the sender's own (pidfd_open)",
+          {}};
+}
+
+}  // namespace
+
+void SessionServer::Handle(Session* session, uint32_t events) {
+  if (session->closed) return;
+  if ((events & EPOLLOUT) != 0) Flush(session);
+  if (session->closed) return;
+  if (session->reading && !session->ending) {
+    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) Read(session);
+  } else if ((events & (EPOLLHUP | EPOLLERR)) != 0) {
+    Close(session);  // nobody is there to read the answers, and nothing more is wanted of it
+  }
+}
+
+bool SessionServer::Read(Session* session) {
+  fds_.clear();
+  const Received received = ReceiveOnce(session->socket.get(), buffer_, &fds_);
+  if (!fds_.empty() || received.fds_lost) KeepFds(session);
+  if (received.io == Io::kAgain) return false;
+  if (received.io != Io::kDone) {
+    Close(session);
+    return false;
+  }
+  session->reader.Feed({buffer_.data(), received.bytes});
+  std::string_view frame;
+  while (!session->ending) {
+    const FrameReader::Result next = session->reader.Next(&frame);
+    if (next == FrameReader::Result::kNeedMore) break;
+    if (next == FrameReader::Result::kTooLong) {
+      Refuse(session, Code::kLimit,
+             "frame: found a length of " + std::to_string(session->reader.announced()) +
+                 " bytes; at most " + std::to_string(limits::kFrameBytes) +
+                 " are allowed; split it");
+      break;
+    }
+    HandleFrame(session, frame);
+    FlushDirty();
+  }
+  FlushDirty();
+  return !session->ending;
+}
+
+void SessionServer::KeepFds(Session* session) {
+  if (!session->attached) {
+    session->attach_fds += static_cast<uint32_t>(fds_.size());
+    if (!fds_.empty()) session->attach_fd = std::move(fds_.back());
+  }
+  fds_.clear();  // nobody asked for the others
+}
+
+void SessionServer::HandleFrame(Session* session, std::string_view bytes) {
+  auto* frame = Arena::CreateMessage<v1::ClientFrame>(&arena_);
+  if (!frame->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    Refuse(session, Code::kInvalid,
+           "frame: found " + std::to_string(bytes.size()) + " bytes that are no ClientFrame");
+    return;
+  }
+  if (frame->messages_size() > static_cast<int>(limits::kMessagesPerFrame)) {
+    Refuse(session, Code::kLimit,
+           "frame: found " + std::to_string(frame->messages_size()) + " messages; at most " +
+               std::to_string(limits::kMessagesPerFrame) + " are allowed; split it");
+    return;
+  }
+  for (const v1::ClientMessage& message : frame->messages()) {
+    if (session->ending) return;
+    HandleMessage(session, message);
+  }
+}
+
+void SessionServer::HandleMessage(Session* session, const v1::ClientMessage& message) {
+  const std::optional<Nanos> deadline = DecodeDeadline(message.deadline_ns());
+  if (!deadline) {
+    AddAnswer(session, message.serial(),
+              {Code::kInvalid,
+               "deadline_ns: found " + std::to_string(message.deadline_ns()) +
+                   "; CLOCK_MONOTONIC nanoseconds are below 2^63, 0 is none",
+               {}});
+    return;
+  }
+  RequestBody body;
+  if (std::optional<Answer> refusal = DecodeRequest(message, &body)) {
+    AddAnswer(session, message.serial(), *std::move(refusal));
+    return;
+  }
+  if (std::holds_alternative<AttachRequest>(body)) {
+    HandleAttach(session, message.serial(), *deadline, std::move(body));
+    return;
+  }
+  Deliver(SessionRequest{session->id, message.serial(), *deadline, std::move(body)});
+}
+
+void SessionServer::HandleAttach(Session* session, uint64_t serial, Nanos deadline,
+                                 RequestBody body) {
+  UniqueFd pidfd = std::move(session->attach_fd);
+  const uint32_t found = std::exchange(session->attach_fds, 0);
+  std::optional<int> pid;
+  if (!session->attached) {
+    if (found != 1) {
+      AddAnswer(session, serial, WrongAttachFds(found));
+      return;
+    }
+    pid = PidOf(pidfd.get());
+    if (!pid) {
+      AddAnswer(session, serial, NoPidfd());
+      return;
+    }
+    Reached(step::kAttachFdsReceived);
+  }
+  std::get<AttachRequest>(body).has_pidfd = true;
+  const size_t before = session->answers.size();
+  Deliver(SessionRequest{session->id, serial, deadline, std::move(body)});
+  const bool accepted = session->answers.size() > before &&
+                        std::holds_alternative<AttachAnswer>(session->answers.back().second.body);
+  if (!accepted || session->attached) return;
+  session->attached = true;
+  if (!processes_.Add(session->id, std::move(pidfd), *pid)) {
+    // Without a life line it may hold nothing; and so far it does not.
+    Refuse(session, Code::kUnavailable, "attach: the node cannot watch another process now");
+    ProcessGone(session->id);
+    return;
+  }
+  Reached(step::kProcessWatched);
+}
+
+void SessionServer::ProcessGone(SessionId id) {
+  // What it had sent before it died counts: an End among it commits a store.
+  if (Session* session = Find(id); session != nullptr) {
+    for (int i = 0; i < kLastReads && !session->closed && !session->ending; ++i) {
+      if (!Read(session)) break;
+    }
+  }
+  Reached(step::kProcessExited);
+  Deliver(ProcessExited{id});
+}
+
+}  // namespace pando::local

@@ -1,0 +1,42 @@
+// One engine's connection, as its server sees it: a plain record, all of it the owner thread's.
+#ifndef PANDO_NODE_LOCAL_SESSION_H_
+#define PANDO_NODE_LOCAL_SESSION_H_
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "node/core/messages.h"
+#include "node/local/event_loop.h"
+#include "node/local/frame.h"
+#include "node/local/send_queue.h"
+#include "node/local/unique_fd.h"
+#include "radix/base/ids.h"
+
+namespace pando::local {
+
+struct Session {
+  SessionId id;
+  UniqueFd socket;
+  EventLoop::WatchId watch = EventLoop::WatchId::kNone;
+  uint32_t events = 0;  // what epoll is asked for
+
+  FrameReader reader;
+  // Descriptors that came before the attach: the one it may bring, and how many there were.
+  UniqueFd attach_fd;
+  uint32_t attach_fds = 0;
+  bool attached = false;  // its process is watched
+
+  std::vector<std::pair<uint64_t, Answer>> answers;  // {serial, answer}, not yet in a frame
+  SendQueue queue;
+  std::vector<bool> extents_sent;  // by ExtentId
+  bool reading = true;             // false while its queue is full
+  bool deaf = false;               // the other side no longer listens: answers are dropped
+  bool ending = false;             // no longer read; closed once its answers have gone
+  bool closed = false;             // to be swept
+};
+
+}  // namespace pando::local
+
+#endif  // PANDO_NODE_LOCAL_SESSION_H_
