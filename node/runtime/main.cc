@@ -1,0 +1,75 @@
+// pando-node: the daemon of a host.
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "node/runtime/log.h"
+#include "node/runtime/node.h"
+#include "node/runtime/options.h"
+#include "node/runtime/step_names.h"
+
+namespace {
+
+using pando::LogLine;
+
+// Signals that end the node are read by its owner thread, so all threads start with them blocked.
+// A peer that goes away while it is written to is an error code, not a signal.
+void SetUpSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+}
+
+// One extent, one session, one process are one descriptor each.
+void RaiseFdLimit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int RunNode(pando::runtime::Options options) {
+  std::unique_ptr<pando::runtime::PauseListener> pause;
+  if (!options.pause_at.empty()) {
+    pause = std::make_unique<pando::runtime::PauseListener>(options.pause_at, options.pause_count);
+  }
+  pando::runtime::Log log(options.log_level);
+  log.Write(LogLine::Level::kInfo, "node.starting", pando::runtime::Describe(options));
+  auto node = pando::runtime::Node::Create(std::move(options), &log, pause.get());
+  if (!node.ok()) {
+    log.Write(LogLine::Level::kError, "node.refused",
+              {{"why", std::string(node.status().message())}});
+    return pando::runtime::kExitConfig;
+  }
+  return (*node)->Run();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::variant<pando::runtime::Options, pando::runtime::Exit> parsed =
+      pando::runtime::ParseOptions(argc, argv);
+  if (const auto* exit = std::get_if<pando::runtime::Exit>(&parsed)) {
+    std::fputs(exit->text.c_str(), exit->code == 0 ? stdout : stderr);
+    return exit->code;
+  }
+  auto& options = std::get<pando::runtime::Options>(parsed);
+  if (options.list_steps) {
+    for (const std::string_view step : pando::runtime::AllSteps()) {
+      std::printf("%.*s\n", static_cast<int>(step.size()), step.data());
+    }
+    return 0;
+  }
+  ::umask(0007);  // nothing that a node creates is open to others
+  SetUpSignals();
+  RaiseFdLimit();
+  return RunNode(std::move(options));
+}

@@ -1,0 +1,253 @@
+#include "node/runtime/node.h"
+
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "node/local/clock.h"
+#include "node/local/listener.h"
+#include "node/runtime/metrics.h"
+#include "node/runtime/step_names.h"
+#include "radix/base/check.h"
+#include "radix/base/units.h"
+
+#ifndef PANDO_VERSION
+#define PANDO_VERSION "unknown"
+#endif
+
+namespace pando::runtime {
+namespace {
+
+constexpr std::chrono::milliseconds kOwnerTimeout{2000};
+constexpr std::chrono::hours kPopulateTimeout{24};
+constexpr Nanos kNanosPerMilli = 1'000'000;
+constexpr int kExitFailed = 1;
+
+BootId RandomBootId() {
+  uint64_t id = 0;
+  while (id == 0) {
+    const ssize_t got = ::getrandom(&id, sizeof(id), 0);
+    PANDO_CHECK(got == static_cast<ssize_t>(sizeof(id)) || errno == EINTR) << "getrandom";
+  }
+  return BootId(id);
+}
+
+NodeCore::Options CoreOptions(const Options& options) {
+  NodeCore::Options core;
+  core.cache.key_secret = options.key_secret;
+  core.cache.space_share = options.space_share;
+  core.slab_bytes = options.host_slab;
+  return core;
+}
+
+absl::Status CheckRoom(Bytes slab) {
+  const absl::StatusOr<Bytes> available = AvailableMemory();
+  if (!available.ok()) return available.status();
+  const Bytes room(*available > kMemoryReserve ? (*available - kMemoryReserve).value() : 0);
+  if (slab <= room) return absl::OkStatus();
+  return absl::FailedPreconditionError("--host-slab: found " + FormatBytes(slab) +
+                                       "; the machine has room for " + FormatBytes(room) +
+                                       " (what is available without " +
+                                       FormatBytes(kMemoryReserve) + " for everybody else)");
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Node>> Node::Create(Options options, Log* log, StepListener* steps) {
+  std::unique_ptr<Node> node(new Node(std::move(options), log, steps));
+  if (absl::Status status = node->Start(); !status.ok()) return status;
+  return node;
+}
+
+Node::Node(Options options, Log* log, StepListener* steps)
+    : options_(std::move(options)),
+      log_(log),
+      steps_(steps),
+      facts_{RandomBootId(), options_.name, PANDO_VERSION, local::Now(), options_.host_slab},
+      core_(CoreOptions(options_), steps) {}
+
+Node::~Node() {
+  // Whoever waits for the owner thread is told first; then the threads end, then what they used.
+  loop_.Close();
+  populator_.reset();
+  http_.reset();
+  admin_.reset();
+  server_.reset();
+  if (signals_.valid()) loop_.Unwatch(signal_watch_, signals_.get());
+}
+
+absl::Status Node::Start() {
+  if (absl::Status room = CheckRoom(options_.host_slab); !room.ok()) return room;
+  absl::StatusOr<local::Listener> listener = local::Listener::Bind(options_.socket);
+  if (!listener.ok()) return listener.status();
+  local::SessionServer::Options server;
+  server.boot_id = facts_.boot_id;
+  server_ = std::make_unique<local::SessionServer>(
+      server, &loop_, &core_, *std::move(listener),
+      [log = log_](const LogLine& line) { log->Write(line); }, steps_);
+  for (const auto start : {&Node::ListenForSignals, &Node::ServeAdmin, &Node::ServeHttp}) {
+    if (absl::Status status = (this->*start)(); !status.ok()) return status;
+  }
+  Reached(step::kListening);
+  Populate();
+  return absl::OkStatus();
+}
+
+absl::Status Node::ListenForSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  signals_.reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals_.valid()) return absl::InternalError(std::string("signalfd: ") + strerror(errno));
+  signal_watch_ = loop_.Watch(signals_.get(), EPOLLIN, [this](uint32_t) { OnSignal(); });
+  return absl::OkStatus();
+}
+
+absl::Status Node::ServeAdmin() {
+  if (absl::Status clear = local::ClearSocketPath(options_.admin); !clear.ok()) return clear;
+  control::AdminServer::Source source;
+  source.run_on_owner = [this](const std::function<void()>& work,
+                               std::chrono::milliseconds timeout) {
+    return loop_.RunAndWait(work, timeout);
+  };
+  source.core = &core_;
+  source.ready = [this] { return ready_.load(); };
+  source.facts = facts_;
+  absl::StatusOr<std::unique_ptr<control::AdminServer>> admin =
+      control::AdminServer::Start(options_.admin, std::move(source));
+  if (!admin.ok()) return admin.status();
+  admin_ = *std::move(admin);
+  return absl::OkStatus();
+}
+
+absl::Status Node::ServeHttp() {
+  if (options_.metrics_host.empty()) return absl::OkStatus();
+  HttpServer::Source source;
+  source.metrics = [this] { return Metrics(); };
+  source.healthy = [this] { return OnOwner([] {}); };
+  source.ready = [this] { return ready_.load(); };
+  absl::StatusOr<std::unique_ptr<HttpServer>> http =
+      HttpServer::Start(options_.metrics_host, options_.metrics_port, std::move(source));
+  if (!http.ok()) return http.status();
+  http_ = *std::move(http);
+  return absl::OkStatus();
+}
+
+void Node::Populate() {
+  SlabPopulator::Sink sink;
+  sink.extent = [this](HostExtent extent) {
+    Reached(step::kExtentCreated);
+    // The owner takes it in before the next one is made. False only when the node ends.
+    return loop_.RunAndWait([&] { AddExtent(std::move(extent)); }, kPopulateTimeout);
+  };
+  sink.done = [this](uint64_t made, const absl::Status& status) {
+    loop_.Post([this, made, status] { SlabDone(made, status); });
+  };
+  const uint64_t extents = options_.host_slab.value() / kExtentBytes.value();
+  populator_ = std::make_unique<SlabPopulator>(extents, std::move(sink));
+}
+
+void Node::AddExtent(HostExtent extent) {
+  const ExtentId id(static_cast<uint32_t>(extents_.size()));
+  extents_.push_back(std::move(extent));
+  server_->AddExtent(id, extents_.back().fd());
+  server_->Deliver(ExtentReady{id});
+}
+
+void Node::SlabDone(uint64_t made, const absl::Status& status) {
+  if (!status.ok()) {
+    log_->Write(made > 0 ? LogLine::Level::kWarning : LogLine::Level::kError, "slab.short",
+                {{"extents", std::to_string(made)},
+                 {"wanted", std::to_string(options_.host_slab.value() / kExtentBytes.value())},
+                 {"why", std::string(status.message())}});
+  }
+  if (made == 0) {
+    exit_code_ = kExitFailed;
+    Stop("no memory for a single extent");
+    return;
+  }
+  if (!draining_) SayReady();
+}
+
+void Node::SayReady() {
+  ready_ = true;
+  Reached(step::kReady);
+  const std::string slab = std::to_string(extents_.size() * kExtentBytes.value());
+  const std::string metrics =
+      http_ == nullptr ? "off" : options_.metrics_host + ":" + std::to_string(http_->port());
+  std::printf("pando-node ready name=%s socket=%s admin=%s metrics=%s boot_id=%llu slab=%s\n",
+              options_.name.c_str(), options_.socket.c_str(), options_.admin.c_str(),
+              metrics.c_str(), static_cast<unsigned long long>(facts_.boot_id.value()),
+              slab.c_str());
+  std::fflush(stdout);
+  log_->Write(LogLine::Level::kInfo, "node.ready",
+              {{"boot_id", std::to_string(facts_.boot_id.value())},
+               {"extents", std::to_string(extents_.size())},
+               {"slab_bytes", slab},
+               {"metrics", metrics}});
+}
+
+int Node::Run() {
+  loop_.Run();
+  return exit_code_;
+}
+
+void Node::OnSignal() {
+  signalfd_siginfo info{};
+  if (::read(signals_.get(), &info, sizeof(info)) != static_cast<ssize_t>(sizeof(info))) return;
+  if (draining_) {
+    Stop("another signal");
+  } else {
+    Drain();
+  }
+}
+
+void Node::Drain() {
+  draining_ = true;
+  ready_ = false;
+  Reached(step::kDrainRequested);
+  log_->Write(LogLine::Level::kInfo, "node.draining",
+              {{"timeout_ms", std::to_string(options_.drain_timeout_ms)}});
+  server_->StopAccepting();
+  server_->Deliver(DrainRequested{});
+  loop_.At(local::Now() + options_.drain_timeout_ms * kNanosPerMilli,
+           [this] { Stop("the drain's timeout"); });
+  server_->SetAfterTurn([this] { StopIfDrained(); });
+}
+
+void Node::StopIfDrained() {
+  const CoreStatus status = core_.status();
+  if (status.leases + status.reservations + status.holds == 0) Stop("all claims have ended");
+}
+
+void Node::Stop(const char* why) {
+  if (stopped_) return;
+  stopped_ = true;
+  ready_ = false;
+  Reached(step::kDrainEnded);
+  log_->Write(LogLine::Level::kInfo, "node.stopping", {{"why", why}});
+  loop_.Stop();
+}
+
+bool Node::OnOwner(const std::function<void()>& work) {
+  return loop_.RunAndWait(work, kOwnerTimeout);
+}
+
+std::optional<std::string> Node::Metrics() {
+  MetricsInput input;
+  if (!OnOwner([&] { input.core = core_.status(); })) return std::nullopt;
+  input.facts = facts_;
+  input.process = control::ReadProcessFacts();
+  input.ready = ready_;
+  return MetricsText(input);
+}
+
+}  // namespace pando::runtime
