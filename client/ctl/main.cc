@@ -47,7 +47,7 @@ struct CommandLine {
   uint32_t tree_space = 0;
 };
 
-std::string CheckSocketPath(std::string& text) {
+std::string CheckSocketPath(const std::string& text) {
   const size_t length = text.starts_with("unix:") ? text.size() - 5 : text.size();
   if (length == 0) return "an empty path; expected unix:PATH";
   if (length <= kSocketPathMax) return "";
@@ -55,7 +55,7 @@ std::string CheckSocketPath(std::string& text) {
          std::to_string(kSocketPathMax) + ": choose a shorter one";
 }
 
-std::string CheckPageBytes(std::string& text) {
+std::string CheckPageBytes(const std::string& text) {
   const auto bytes = pando::ParseBytes(text);
   if (bytes && bytes->value() >= 1 && bytes->value() <= pando::limits::kPageBytes) return "";
   return "found '" + text + "', expected a size from 1 B to " +
@@ -98,7 +98,7 @@ void AddReplay(CLI::App& app, CommandLine& line) {
 
 void AddCommands(CLI::App& app, CommandLine& line) {
   app.footer(kExamples);
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);  // none at all is told below, after what is unknown
   app.fallthrough();
   app.add_option("--admin", line.admin.address, "The node's admin socket, unix:PATH")
       ->check(CheckSocketPath);
@@ -121,6 +121,9 @@ void AddCommands(CLI::App& app, CommandLine& line) {
 }
 
 int RunCommand(const CLI::App& app, CommandLine& line) {
+  if (app.get_subcommands().empty()) {
+    throw CLI::RequiredError("A command (status, stats, tree, check or replay)");
+  }
   const auto timeout_ns = static_cast<int64_t>(std::llround(line.timeout_s * 1e9));
   if (app.got_subcommand("replay")) {
     line.replay.options.timeout_ns = timeout_ns;

@@ -54,6 +54,10 @@ std::string Thousands(uint64_t value) {
   return text;
 }
 
+std::string Counted(uint64_t value, const std::string& one, const std::string& many) {
+  return Thousands(value) + " " + (value == 1 ? one : many);
+}
+
 std::string Percent(uint64_t part, uint64_t whole) {
   if (whole == 0) return "-";
   return fmt::format("{:.2f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole));

@@ -31,6 +31,8 @@ class Table {
 
 // "1,234,567".
 std::string Thousands(uint64_t value);
+// "1 run", "1,200 runs".
+std::string Counted(uint64_t value, const std::string& one, const std::string& many);
 // "16.37 %"; "-" when the whole is 0.
 std::string Percent(uint64_t part, uint64_t whole);
 // "3 s", "2 min 5 s", "4 h 10 min".

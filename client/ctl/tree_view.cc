@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <vector>
@@ -37,15 +38,14 @@ Forest BuildForest(const v1::ListRunsResponse& tree) {
 }
 
 std::string RunText(const v1::Run& run) {
-  std::string text = fmt::format("{}..{}  {} blocks", run.depth_blocks(),
-                                 run.depth_blocks() + run.blocks(), Thousands(run.blocks()));
-  if (run.complete_blocks() < run.blocks()) {
-    text +=
-        fmt::format(", {} of them being written", Thousands(run.blocks() - run.complete_blocks()));
-  }
-  if (run.children() > 0) text += fmt::format("  {} children", Thousands(run.children()));
-  if (run.pins() > 0) text += fmt::format("  {} pins", Thousands(run.pins()));
-  if (!run.scope().empty()) text += fmt::format("  scope {}", run.scope());
+  const uint32_t writing = run.blocks() - std::min(run.blocks(), run.complete_blocks());
+  std::string text =
+      fmt::format("{}..{}  {}", run.depth_blocks(), run.depth_blocks() + run.blocks(),
+                  Counted(run.blocks(), "block", "blocks"));
+  if (writing > 0) text += fmt::format(", {} of them being written", Thousands(writing));
+  if (run.children() > 0) text += "  " + Counted(run.children(), "child", "children");
+  if (run.pins() > 0) text += "  " + Counted(run.pins(), "pin", "pins");
+  if (!run.scope().empty()) text += "  scope " + run.scope();
   return text;
 }
 

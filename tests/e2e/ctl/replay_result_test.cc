@@ -1,0 +1,142 @@
+#include "client/ctl/replay_result.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "client/ctl/table.h"
+
+namespace pando::ctl {
+namespace {
+
+using ::testing::HasSubstr;
+
+Outcome SomeOutcome() {
+  Outcome outcome;
+  outcome.tokens = {.prompt = 100,
+                    .hit_engine = 0,
+                    .hit_device = 0,
+                    .hit_host = 64,
+                    .hit_peer = 0,
+                    .computed = 36};
+  outcome.pages = {.loaded = 5, .verified = 5, .wrong = 0, .bad = 1, .stored = 2};
+  outcome.acquire_ns = 2000;
+  outcome.load_ns = 10'000;
+  return outcome;
+}
+
+ReplayResult SomeResult() {
+  ReplayResult result;
+  result.nodes.resize(2);
+  result.Add(0, SomeOutcome());
+  result.Add(1, SomeOutcome());
+  result.ceiling_tokens = 150;
+  return result;
+}
+
+// FAULTS F3: the sums agree.
+TEST(ReplayResultTest, SumsUpOverRequestsAndNodes) {
+  const ReplayResult result = SomeResult();
+  EXPECT_EQ(result.Problem(), "");
+  EXPECT_EQ(result.requests, 2u);
+  EXPECT_EQ(result.tokens.prompt, 200u);
+  EXPECT_EQ(result.tokens.hits(), 128u);
+  EXPECT_EQ(result.nodes[1].tokens.prompt, 100u);
+  EXPECT_DOUBLE_EQ(result.hit_rate(), 0.64);
+  EXPECT_DOUBLE_EQ(result.ceiling_rate(), 0.75);
+}
+
+TEST(ReplayResultTest, WrongBytesAreAProblem) {
+  ReplayResult result = SomeResult();
+  result.pages.wrong = 1;
+  EXPECT_THAT(result.Problem(), HasSubstr("1 of 10 loaded pages held other bytes"));
+  EXPECT_THAT(ToText(result), HasSubstr("WRONG: "));
+}
+
+TEST(ReplayResultTest, AnAccountThatDoesNotBalanceIsAProblem) {
+  ReplayResult result = SomeResult();
+  result.tokens.computed -= 1;
+  EXPECT_THAT(result.Problem(), HasSubstr("200 prompt tokens, 128 hit + 71 computed"));
+}
+
+TEST(ReplayResultTest, JsonHasEveryKeyThatReadersRelyOn) {
+  const nlohmann::json json = ToJson(SomeResult());
+  for (const char* path : {"/requests",
+                           "/tokens/prompt",
+                           "/tokens/hit_engine",
+                           "/tokens/hit_device",
+                           "/tokens/hit_host",
+                           "/tokens/hit_peer",
+                           "/tokens/computed",
+                           "/pages/loaded",
+                           "/pages/stored",
+                           "/pages/verified",
+                           "/pages/wrong",
+                           "/pull/pages",
+                           "/pull/bytes",
+                           "/pull/seconds",
+                           "/pull/failed",
+                           "/pull/declined",
+                           "/latency_us/acquire/p50",
+                           "/latency_us/acquire/p99",
+                           "/latency_us/load/p50",
+                           "/latency_us/load/p99",
+                           "/latency_us/pull/p50",
+                           "/latency_us/pull/p99",
+                           "/nodes/1/tokens/prompt",
+                           "/nodes/0/requests",
+                           "/nodes/0/socket",
+                           "/ceiling/hit_tokens",
+                           "/ceiling/hit_rate",
+                           "/hit_rate"}) {
+    EXPECT_TRUE(json.contains(nlohmann::json::json_pointer(path))) << path;
+  }
+  uint64_t sum = 0;
+  for (const auto& [name, count] : json["tokens"].items()) {
+    if (name != "prompt") sum += count.get<uint64_t>();
+  }
+  EXPECT_EQ(json["tokens"]["prompt"], sum) << "prompt is the sum of all others";
+  EXPECT_DOUBLE_EQ(json["latency_us"]["load"]["p99"].get<double>(), 10.0);
+}
+
+TEST(ReplayResultTest, AnEmptyReplayHasNoRates) {
+  const nlohmann::json json = ToJson({});
+  EXPECT_EQ(json["hit_rate"], 0);
+  EXPECT_EQ(json["latency_us"]["load"]["p50"], 0);
+  EXPECT_THAT(ToText({}), HasSubstr("0 requests"));
+}
+
+TEST(PercentilesTest, AreTheNearestRank) {
+  std::vector<int64_t> nanos;
+  for (int64_t i = 200; i >= 1; --i) nanos.push_back(i * 1000);
+  EXPECT_DOUBLE_EQ(PercentilesOf(nanos).p50, 100);
+  EXPECT_DOUBLE_EQ(PercentilesOf(nanos).p99, 198);
+  EXPECT_DOUBLE_EQ(PercentilesOf({7000}).p99, 7);
+  EXPECT_DOUBLE_EQ(PercentilesOf({}).p50, 0);
+}
+
+TEST(TableTest, AlignsColumns) {
+  Table table({"name", "n"}, {Table::kLeft, Table::kRight});
+  table.Row({"a", "1"});
+  table.Row({"└─ long", "1,000"});
+  EXPECT_EQ(table.Text(),
+            "name         n\n"
+            "a            1\n"
+            "└─ long  1,000\n");
+}
+
+TEST(TableTest, WritesNumbersForPeople) {
+  EXPECT_EQ(Thousands(0), "0");
+  EXPECT_EQ(Thousands(999), "999");
+  EXPECT_EQ(Thousands(1000), "1,000");
+  EXPECT_EQ(Thousands(1234567), "1,234,567");
+  EXPECT_EQ(Percent(1, 8), "12.50 %");
+  EXPECT_EQ(Percent(0, 0), "-");
+  EXPECT_EQ(Duration(59'999), "59 s");
+  EXPECT_EQ(Duration(125'000), "2 min 5 s");
+  EXPECT_EQ(Duration(7'260'000), "2 h 1 min");
+}
+
+}  // namespace
+}  // namespace pando::ctl
