@@ -33,6 +33,10 @@
 #include <utility>
 #include <vector>
 
+namespace pando {
+class StepListener;  // radix/base/steps.h
+}
+
 namespace pando::client {
 
 enum class Role : uint8_t { kScheduler, kWorker, kBoth };
@@ -50,6 +54,7 @@ struct Options {
   int64_t attach_timeout_ns = 1'000'000'000;  // per try
   int64_t retry_min_ns = 50'000'000;          // between tries; doubles up to
   int64_t retry_max_ns = 2'000'000'000;
+  StepListener* steps = nullptr;  // hears of client/steps.h's steps; outlives the client
 };
 
 enum class State : uint8_t {
@@ -113,6 +118,7 @@ struct SettleResult {
 };
 
 struct HoldState;
+struct HoldAccess;
 class Client;
 
 // The right to touch the pages of one claim, of this session's shard, until Client::End or
@@ -142,7 +148,7 @@ class Hold {
   bool Store(uint32_t i, std::span<const std::span<const std::byte>> pieces);
 
  private:
-  friend class Client;
+  friend struct HoldAccess;
   std::shared_ptr<HoldState> state_;
 };
 
@@ -157,6 +163,9 @@ struct EndResult {
   std::string message;
 };
 
+template <class Result>
+struct CallSlot;
+
 // An answer to come. Movable; dropping it means that nobody waits: what the answer brings is given
 // back.
 template <class Result>
@@ -167,14 +176,27 @@ class Call {
   Call& operator=(Call&&) noexcept;
   ~Call();
 
+  // Also an empty Call is ready: no answer will come.
   bool ready() const;
-  // The result; while not ready, a default one (kLost).
+  // The result; while not ready, a default one (kLost). Whoever has asked for a ready one owns what
+  // it brought.
   Result& get();
 
  private:
   friend class Client;
-  struct Slot;
-  std::shared_ptr<Slot> slot_;
+  explicit Call(std::shared_ptr<CallSlot<Result>> slot);
+  std::shared_ptr<CallSlot<Result>> slot_;
+};
+
+// What has happened to a client's calls, since it was made.
+struct Counters {
+  uint64_t calls = 0;            // started
+  uint64_t calls_refused = 0;    // not sent: a limit, a wrong form, a forked or refused client
+  uint64_t calls_lost = 0;       // no answer came in time, or there was no node to ask
+  uint64_t calls_lost_full = 0;  // part of calls_lost: too much was queued already
+  uint64_t given_back = 0;       // claims and holds that nobody waited for or kept
+  uint64_t attaches = 0;
+  uint64_t sessions_lost = 0;
 };
 
 // How bytes reach a node: a Unix socket, or (in tests) a node in the same process.
@@ -191,6 +213,7 @@ class Client {
   State state() const;
   std::string last_error() const;
   uint64_t boot_id() const;  // of the node's current life; 0: none
+  const Counters& counters() const;
 
   // Sends what is queued, reads what has come. Never blocks.
   void Poll();
@@ -212,7 +235,8 @@ class Client {
                                    uint32_t to, int64_t claim_deadline_ns, int64_t deadline_ns);
   Call<BeginResult> StartBegin(std::span<const uint64_t> claims, int64_t deadline_ns);
   // Ends the hold: a load is released, a store commits the pages that were stored and gives up the
-  // rest.
+  // rest. No copy may be running (kInvalid: it is stopped and the hold given back when it has
+  // left). Goes to the node however late, as do Abort and Settle: what is given back must arrive.
   Call<EndResult> StartEnd(Hold hold, int64_t deadline_ns);
   void Abort(std::span<const uint64_t> claims);
   Call<SettleResult> StartSettle(uint64_t request, const Used& used, int64_t deadline_ns);

@@ -1,0 +1,152 @@
+#include "client/client.h"
+
+#include <ctime>
+#include <utility>
+
+#include "client/session.h"
+#include "client/socket_channel.h"
+
+namespace pando::client {
+
+int64_t NowNanos() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+// ---- Call
+
+template <class Result>
+Call<Result>::Call() = default;
+template <class Result>
+Call<Result>::Call(std::shared_ptr<CallSlot<Result>> slot) : slot_(std::move(slot)) {}
+template <class Result>
+Call<Result>::Call(Call&&) noexcept = default;
+template <class Result>
+Call<Result>& Call<Result>::operator=(Call&&) noexcept = default;
+template <class Result>
+Call<Result>::~Call() = default;
+
+template <class Result>
+bool Call<Result>::ready() const {
+  return !slot_ || slot_->ready || NowNanos() >= slot_->deadline;
+}
+
+template <class Result>
+Result& Call<Result>::get() {
+  if (!slot_) slot_ = std::make_shared<CallSlot<Result>>(0, nullptr);
+  if (slot_->ready) slot_->taken = true;
+  return slot_->result;
+}
+
+// ---- Client
+
+struct Client::Impl {
+  Session session;
+};
+
+Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Client::~Client() = default;
+
+std::unique_ptr<Client> Client::Create(Options options) {
+  auto channel = std::make_unique<SocketChannel>(options.socket);
+  return Create(std::move(options), std::move(channel));
+}
+
+std::unique_ptr<Client> Client::Create(Options options, std::unique_ptr<Channel> channel) {
+  std::unique_ptr<Impl> impl(new Impl{Session(std::move(options), std::move(channel))});
+  return std::unique_ptr<Client>(new Client(std::move(impl)));
+}
+
+State Client::state() const {
+  return impl_->session.state();
+}
+std::string Client::last_error() const {
+  return impl_->session.last_error();
+}
+uint64_t Client::boot_id() const {
+  return impl_->session.boot_id();
+}
+const Counters& Client::counters() const {
+  return impl_->session.counters();
+}
+int Client::fd() const {
+  return impl_->session.fd();
+}
+bool Client::wants_write() const {
+  return impl_->session.wants_write();
+}
+
+void Client::Poll() {
+  impl_->session.Poll();
+}
+void Client::Flush() {
+  impl_->session.Flush();
+}
+
+bool Client::WaitAttached(int64_t deadline_ns) {
+  while (true) {
+    Poll();
+    if (state() == State::kAttached) return true;
+    if (state() == State::kForked || NowNanos() >= deadline_ns) return false;
+    impl_->session.Sleep(deadline_ns);
+  }
+}
+
+Call<AcquireResult> Client::StartAcquire(uint64_t request, const Prompt& prompt,
+                                         uint64_t engine_hit_tokens, int64_t claim_deadline_ns,
+                                         int64_t deadline_ns) {
+  return Call(impl_->session.StartAcquire(request, prompt, engine_hit_tokens, claim_deadline_ns,
+                                          deadline_ns));
+}
+
+Call<ProbeResult> Client::StartProbe(const Prompt& prompt, int64_t deadline_ns) {
+  return Call(impl_->session.StartProbe(prompt, deadline_ns));
+}
+
+Call<ReserveResult> Client::StartReserve(uint64_t request, const Prompt& prompt,
+                                         std::span<const uint32_t> append_tokens, uint32_t from,
+                                         uint32_t to, int64_t claim_deadline_ns,
+                                         int64_t deadline_ns) {
+  return Call(impl_->session.StartReserve(request, prompt, append_tokens, from, to,
+                                          claim_deadline_ns, deadline_ns));
+}
+
+Call<BeginResult> Client::StartBegin(std::span<const uint64_t> claims, int64_t deadline_ns) {
+  return Call(impl_->session.StartBegin(claims, deadline_ns));
+}
+
+Call<EndResult> Client::StartEnd(Hold hold, int64_t deadline_ns) {
+  return Call(impl_->session.StartEnd(std::move(hold), deadline_ns));
+}
+
+Call<SettleResult> Client::StartSettle(uint64_t request, const Used& used, int64_t deadline_ns) {
+  return Call(impl_->session.StartSettle(request, used, deadline_ns));
+}
+
+void Client::Abort(std::span<const uint64_t> claims) {
+  impl_->session.Abort(claims);
+}
+
+template <class Result>
+Result& Client::Wait(Call<Result>& call) {
+  Flush();
+  while (!call.ready()) {
+    impl_->session.Sleep(call.slot_->deadline);
+    Poll();
+  }
+  return call.get();
+}
+
+#define PANDO_CLIENT_RESULT(Result) \
+  template class Call<Result>;      \
+  template Result& Client::Wait(Call<Result>&)
+
+PANDO_CLIENT_RESULT(AcquireResult);
+PANDO_CLIENT_RESULT(ProbeResult);
+PANDO_CLIENT_RESULT(ReserveResult);
+PANDO_CLIENT_RESULT(BeginResult);
+PANDO_CLIENT_RESULT(EndResult);
+PANDO_CLIENT_RESULT(SettleResult);
+
+}  // namespace pando::client
