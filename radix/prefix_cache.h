@@ -149,6 +149,8 @@ class PrefixCache {
     std::string key_secret;    // the cluster's; any bytes, empty for the built-in default
     double space_share = 0.8;  // of all extents, what one space may own (at least one extent)
     bool collide = false;      // tests only: every key hashes to the same value (FAULTS A8)
+    uint32_t extent_pages_max =
+        0;  // tests only: carve at most so many pages from an extent; 0: all
   };
 
   explicit PrefixCache(const Options& options);
