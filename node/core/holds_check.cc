@@ -62,22 +62,35 @@ std::string Holds::SelfCheck() const {
   if (listed != claims_.size()) return "a claim is in no replica's list";
   if (quarantined != quarantined_bytes_) return "quarantined bytes do not sum to the total";
 
+  return CheckCache(pages_held, pages_reserved);
+}
+
+std::string Holds::CheckCache(uint64_t pages_held, uint64_t pages_reserved) const {
   PageCounts pages;
-  for (uint32_t space = 0; space < context_->cache.spaces(); ++space) {
-    const PageCounts of_space = context_->cache.stats(SpaceId(space)).pages;
+  uint64_t pins = 0;
+  for (uint32_t i = 0; i < context_->cache.spaces(); ++i) {
+    const SpaceId space(i);
+    const PageCounts of_space = context_->cache.stats(space).pages;
     pages.reserved += of_space.reserved;
+    pages.receiving += of_space.receiving;
     pages.held += of_space.held;
     pages.quarantined += of_space.quarantined;
+    context_->cache.VisitRuns(space, UINT64_MAX, [&pins](const RunInfo& run) {
+      if (run.run == run.parent) pins += run.pins;  // a pin counts up to the top of its path
+    });
   }
-  // Every held or quarantined page has a hold here; a hold is on a page in one of three states.
-  const uint64_t must_be_held = pages.held + pages.quarantined;
-  if (pages_held < must_be_held || pages_held > must_be_held + pages.reserved) {
-    return Text(pages_held, " pages held by shards; the cache has ", pages.held, " held, ",
-                pages.quarantined, " quarantined, ", pages.reserved, " reserved");
+  if (pages_held != pages.receiving + pages.held + pages.quarantined) {
+    return Text(pages_held, " pages held by shards; the cache has ", pages.receiving,
+                " receiving, ", pages.held, " held, ", pages.quarantined, " quarantined");
   }
-  if (pages.reserved > pages_reserved) {
-    return Text(pages.reserved, " pages reserved, claims have ", pages_reserved);
+  if (pages.reserved + pages.receiving > pages_reserved) {
+    return Text(pages.reserved + pages.receiving, " pages being written, claims have ",
+                pages_reserved);
   }
+  uint64_t pinning = 0;
+  for (const auto& [id, claim] : claims_) pinning += !claim->store || !claim->over ? 1 : 0;
+  // A path that was cut has lost its pin.
+  if (pins > pinning) return Text(pins, " pins in the cache, ", pinning, " claims that pin");
   return "";
 }
 

@@ -1,0 +1,281 @@
+// Claims end at once and once; holds end only when their holder says so.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/node/core/driver.h"
+
+namespace pando::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// FAULTS B2: stopped in mid-copy past every deadline, then continued.
+TEST(ClaimTest, AWriterThatIsLateCommitsNothingAndKeepsItsPagesUntilItsEnd) {
+  CoreDriver node;
+  EngineOptions big;
+  big.page_bytes = Bytes(8ull << 20);
+  const Engine a = node.StartEngine("a", big);
+  const Engine b = node.StartEngine("b", big);
+  const ReserveAnswer stuck = node.Reserve(a, BlocksPrompt(1, 4), node.now + kSecond);
+  const BeginItem begun = node.Begin(a.scheduler, stuck.claim);
+  EXPECT_EQ(node.core().next_deadline(), node.now + kSecond);
+  node.Advance(kSecond);
+  EXPECT_EQ(node.core().next_deadline(), INT64_MAX);
+  EXPECT_EQ(node.status().reservations, 0u);
+  EXPECT_EQ(node.status().holds, 1u);
+  EXPECT_EQ(node.status().pages.quarantined, 4u);
+  EXPECT_EQ(node.status().quarantined_bytes, 4u * (8u << 20));
+  EXPECT_EQ(node.status().counters.claims_expired, 1u);
+
+  // The block's place is free at once, its old pages are not.
+  const ReserveAnswer again = node.Reserve(b, BlocksPrompt(1, 4));
+  EXPECT_EQ(again.to, 4u);
+  const BeginItem fresh = node.Begin(b.scheduler, again.claim);
+  for (PageId page : begun.pages)
+    EXPECT_THAT(fresh.pages, ::testing::Not(::testing::Contains(page)));
+  EXPECT_TRUE(node.Reserve(b, BlocksPrompt(2, 1)).full) << "quarantined pages go to nobody";
+  EXPECT_EQ(node.End(b.scheduler, StoreEnd(fresh)), Code::kOk);
+
+  node.Advance(3600 * kSecond);
+  EXPECT_EQ(node.status().pages.quarantined, 4u) << "no deadline ends a hold";
+  EXPECT_EQ(node.End(a.scheduler, StoreEnd(begun)), Code::kUnknown);
+  EXPECT_EQ(node.status().pages.quarantined, 0u);
+  EXPECT_EQ(node.status().pages.free, 4u);
+  const AcquireAnswer hit = node.Acquire(b, RequestId(1), BlocksPrompt(1, 4));
+  EXPECT_EQ(node.Begin(b.scheduler, hit.claim).checksums, StoreEnd(fresh).checksums);
+  node.KillEngine(b);
+  node.ExpectBase();
+}
+
+// FAULTS B2
+TEST(ClaimTest, PagesOfALoadThatIsOverStayUntilItsEnd) {
+  CoreDriver node;
+  EngineOptions big;
+  big.page_bytes = Bytes(8ull << 20);
+  const Engine a = node.StartEngine("a", big);
+  node.Store(a, BlocksPrompt(1, 4));
+  const AcquireAnswer hit = node.Acquire(a, RequestId(1), BlocksPrompt(1, 4), node.now + kSecond);
+  node.Begin(a.scheduler, hit.claim);
+  node.Advance(2 * kSecond);
+  EXPECT_EQ(node.status().leases, 0u);
+  EXPECT_EQ(node.status().pages.held, 4u);
+  EXPECT_TRUE(node.Reserve(a, BlocksPrompt(2, 5)).full) << "they are not evicted either";
+  EXPECT_EQ(node.End(a.scheduler, LoadEnd(hit.claim)), Code::kUnknown);
+  EXPECT_EQ(node.status().pages.held, 0u);
+  EXPECT_EQ(node.Store(a, BlocksPrompt(2, 5)), 5u);
+  SettleRequest settle;
+  settle.request = RequestId(1);
+  settle.host = kBlock;
+  EXPECT_EQ(node.Send(a.scheduler, settle).code, Code::kInvalid) << "it came too late to be used";
+  settle.host = 0;
+  node.Settle(a, settle);
+  EXPECT_EQ(node.status().account.failed, 4u * kBlock);
+  node.ExpectBase();
+}
+
+// FAULTS C1, C10
+TEST(ClaimTest, ALeaseThatNobodyBeginsEndsWithItsDeadline) {
+  CoreDriver node;
+  const Engine a = node.StartEngine("a");
+  node.Store(a, BlocksPrompt(1, 4));
+  const AcquireAnswer standard = node.Acquire(a, RequestId(1), BlocksPrompt(1, 4));
+  EXPECT_EQ(node.core().next_deadline(), node.now + limits::kClaimLifeDefault);
+  const AcquireAnswer capped = node.Acquire(a, RequestId(2), BlocksPrompt(1, 4), INT64_MAX);
+  node.Advance(limits::kClaimLifeDefault);
+  EXPECT_EQ(node.status().leases, 1u);
+  EXPECT_EQ(node.Begin(a.scheduler, standard.claim).code, Code::kUnknown);
+  EXPECT_EQ(node.core().next_deadline(), kSecond + limits::kClaimLife);
+  node.Advance(limits::kClaimLife);
+  EXPECT_EQ(node.status().leases, 0u);
+  EXPECT_EQ(node.Begin(a.scheduler, capped.claim).code, Code::kUnknown);
+  EXPECT_EQ(node.status().requests, 2u) << "requests are not claims";
+  for (uint64_t id : {1u, 2u}) {
+    SettleRequest settle;
+    settle.request = RequestId(id);
+    node.Settle(a, settle);
+  }
+  EXPECT_EQ(node.status().account.failed, 0u) << "nothing was begun";
+  node.ExpectBase();
+}
+
+TEST(ClaimTest, TimeDoesNotGoBack) {
+  CoreDriver node;
+  const Engine a = node.StartEngine("a");
+  node.Store(a, BlocksPrompt(1, 2));
+  node.Advance(10 * kSecond);
+  node.Acquire(a, RequestId(1), BlocksPrompt(1, 2), node.now + kSecond);
+  node.now -= 5 * kSecond;
+  node.Input(Tick{});
+  EXPECT_EQ(node.status().leases, 1u);
+  EXPECT_EQ(node.Send(a.scheduler, ProbeRequest{BlocksPrompt(1, 2)}, node.now + kSecond).code,
+            Code::kExpired);
+}
+
+// FAULTS C1, B2
+TEST(ClaimTest, AbortBeforeAnyWorkerBeganGivesAllBackAtOnce) {
+  CoreDriver node;
+  const Engine a = node.StartEngine("a", 2);
+  const ReserveAnswer reserved = node.Reserve(a, BlocksPrompt(1, 4));
+  EXPECT_EQ(node.Send(a.scheduler, AbortRequest{{reserved.claim}}).code, Code::kOk);
+  EXPECT_EQ(node.status().pages.reserved, 0u);
+  EXPECT_EQ(node.Begin(a.workers[0], reserved.claim).code, Code::kUnknown);
+  node.ExpectBase();
+}
+
+// FAULTS B2
+TEST(ClaimTest, AbortWhileOneShardGathersLeavesItsPagesToIt) {
+  CoreDriver node;
+  const Engine a = node.StartEngine("a", 2);
+  const ReserveAnswer reserved = node.Reserve(a, BlocksPrompt(1, 4));
+  const BeginItem begun = node.Begin(a.workers[0], reserved.claim);
+  EXPECT_EQ(node.Send(a.scheduler, AbortRequest{{reserved.claim}}).code, Code::kOk);
+  EXPECT_EQ(node.status().pages.quarantined, 4u) << "shard 0 writes, shard 1 never began";
+  EXPECT_EQ(node.status().pages.reserved, 0u);
+  EXPECT_EQ(node.Begin(a.workers[1], reserved.claim).code, Code::kUnknown);
+  node.ExpectSound();
+  EXPECT_EQ(node.End(a.workers[0], StoreEnd(begun)), Code::kUnknown);
+  EXPECT_EQ(node.Probe(a, BlocksPrompt(1, 4)).blocks, 0u);
+  node.ExpectBase();
+}
+
+// FAULTS B2: one shard has committed, the other is late.
+TEST(ClaimTest, OneShardDoneAndTheOtherLateIsNoBlock) {
+  CoreDriver node;
+  const Engine a = node.StartEngine("a", 2);
+  const ReserveAnswer reserved = node.Reserve(a, BlocksPrompt(1, 4), node.now + kSecond);
+  const BeginItem first = node.Begin(a.workers[0], reserved.claim);
+  const BeginItem second = node.Begin(a.workers[1], reserved.claim);
+  EXPECT_EQ(node.End(a.workers[0], StoreEnd(first)), Code::kOk);
+  node.Advance(kSecond);
+  EXPECT_EQ(node.status().pages.quarantined, 4u) << "shard 1 still writes; shard 0's are free";
+  EXPECT_EQ(node.status().pages.committed, 0u);
+  EXPECT_EQ(node.End(a.workers[1], StoreEnd(second)), Code::kUnknown);
+  EXPECT_EQ(node.Probe(a, BlocksPrompt(1, 4)).blocks, 0u);
+  node.ExpectBase();
+}
+
+// FAULTS G3
+TEST(ClaimTest, NobodyUsesAClaimTwiceOrAnothersOrAGuessedOne) {
+  CoreDriver node;
+  const Engine a = node.StartEngine("a", 2);
+  const Engine b = node.StartEngine("b", 2);
+  node.Store(a, BlocksPrompt(1, 4));
+  const AcquireAnswer hit = node.Acquire(a, RequestId(1), BlocksPrompt(1, 4));
+  const ReserveAnswer place = node.Reserve(a, BlocksPrompt(2, 4));
+  const CoreCounters before = node.status().counters;
+
+  EXPECT_EQ(node.Begin(b.workers[0], hit.claim).code, Code::kUnknown) << "another's";
+  EXPECT_EQ(node.Begin(a.workers[0], ClaimId(999)).code, Code::kUnknown) << "guessed";
+  EXPECT_EQ(node.Begin(a.workers[0], ClaimId(0)).code, Code::kUnknown);
+  EXPECT_EQ(node.End(a.workers[0], LoadEnd(hit.claim)), Code::kUnknown) << "End without Begin";
+  EXPECT_EQ(node.End(a.workers[0], LoadEnd(place.claim)), Code::kUnknown) << "commit without it";
+  const BeginItem begun = node.Begin(a.workers[0], hit.claim);
+  EXPECT_EQ(begun.code, Code::kOk);
+  const BeginItem twice = node.Begin(a.workers[0], hit.claim);
+  EXPECT_EQ(twice.code, Code::kUnknown);
+  EXPECT_THAT(twice.message, HasSubstr("begin a claim once"));
+  EXPECT_EQ(node.End(b.workers[0], LoadEnd(hit.claim)), Code::kUnknown) << "release of another's";
+  EXPECT_EQ(node.End(a.workers[1], LoadEnd(hit.claim)), Code::kUnknown) << "another shard's";
+  EXPECT_EQ(node.status().holds, 1u);
+  EXPECT_EQ(node.End(a.workers[0], LoadEnd(hit.claim)), Code::kOk);
+  EXPECT_EQ(node.End(a.workers[0], LoadEnd(hit.claim)), Code::kUnknown) << "double End";
+  EXPECT_EQ(node.Begin(a.workers[0], hit.claim).code, Code::kUnknown) << "after its End";
+  EXPECT_EQ(node.status().leases, 1u) << "shard 1 has not ended";
+
+  const Answer foreign = node.Send(b.scheduler, AbortRequest{{hit.claim, place.claim}});
+  EXPECT_EQ(foreign.code, Code::kUnknown);
+  EXPECT_THAT(foreign.message, HasSubstr("2 of 2"));
+  EXPECT_EQ(node.status().leases, 1u);
+  EXPECT_EQ(node.status().reservations, 1u);
+  EXPECT_EQ(node.status().counters.requests_refused, before.requests_refused + 11);
+  node.KillEngine(a);
+  node.KillEngine(b);
+  node.ExpectBase();
+}
+
+// FAULTS G2, G3
+TEST(ClaimTest, AMalformedEndChangesNothing) {
+  CoreDriver node;
+  const Engine a = node.StartEngine("a");
+  const ReserveAnswer one = node.Reserve(a, BlocksPrompt(1, 4));
+  const ReserveAnswer two = node.Reserve(a, BlocksPrompt(2, 4));
+  const BeginItem good = node.Begin(a.scheduler, one.claim);
+  const BeginItem bad = node.Begin(a.scheduler, two.claim);
+  EndItem few = StoreEnd(bad);
+  few.checksums.pop_back();
+  const Answer short_one = node.Send(a.scheduler, EndRequest{{StoreEnd(good), few}});
+  EXPECT_EQ(short_one.code, Code::kInvalid);
+  EXPECT_THAT(short_one.message, AllOf(HasSubstr("3 checksums"), HasSubstr("4 allowed")));
+  EndItem outside = StoreEnd(bad);
+  outside.bad_pages = {4};
+  EXPECT_EQ(node.Send(a.scheduler, EndRequest{{outside}}).code, Code::kInvalid);
+  EXPECT_EQ(node.status().holds, 2u);
+  EXPECT_EQ(node.Probe(a, BlocksPrompt(1, 4)).blocks, 0u);
+  EXPECT_EQ(node.End(a.scheduler, StoreEnd(good)), Code::kOk);
+  EXPECT_EQ(node.End(a.scheduler, StoreEnd(bad)), Code::kOk);
+  node.ExpectBase();
+}
+
+TEST(ClaimTest, OneMessageMayCarryManyAndNotTooMany) {
+  CoreDriver node;
+  const Engine a = node.StartEngine("a", 2);
+  const ReserveAnswer one = node.Reserve(a, BlocksPrompt(1, 2));
+  const ReserveAnswer two = node.Reserve(a, BlocksPrompt(2, 3));
+  for (SessionId worker : a.workers) {
+    const auto begun =
+        BodyOf<BeginAnswer>(node.Send(worker, BeginRequest{{one.claim, ClaimId(77), two.claim}}));
+    ASSERT_EQ(begun.items.size(), 3u);
+    EXPECT_EQ(begun.items[1].code, Code::kUnknown);
+    const auto ended = BodyOf<EndAnswer>(
+        node.Send(worker, EndRequest{{StoreEnd(begun.items[2]), StoreEnd(begun.items[0])}}));
+    EXPECT_THAT(ended.codes, ::testing::ElementsAre(Code::kOk, Code::kOk));
+  }
+  EXPECT_EQ(node.Probe(a, BlocksPrompt(2, 3)).blocks, 3u);
+  const std::vector<ClaimId> many(limits::kClaimsPerMessage + 1, ClaimId(1));
+  EXPECT_EQ(node.Send(a.workers[0], BeginRequest{many}).code, Code::kLimit);
+  EXPECT_EQ(node.Send(a.scheduler, AbortRequest{many}).code, Code::kLimit);
+  EXPECT_EQ(node.Send(a.scheduler, BeginRequest{{one.claim}}).code, Code::kInvalid);
+  EXPECT_EQ(node.Send(a.workers[0], AbortRequest{{one.claim}}).code, Code::kInvalid);
+  node.ExpectBase();
+}
+
+TEST(ClaimTest, AReplicaHasALimitOfClaims) {
+  CoreDriver node;
+  const Engine a = node.StartEngine("a");
+  node.Store(a, BlocksPrompt(1, 1));
+  uint64_t id = 0;
+  while (node.status().leases < limits::kClaimsPerReplica) {
+    node.Acquire(a, RequestId(++id), BlocksPrompt(1, 1));
+  }
+  const Answer over = node.Send(a.scheduler, AcquireRequest{RequestId(++id), BlocksPrompt(1, 1)});
+  EXPECT_EQ(over.code, Code::kLimit);
+  EXPECT_THAT(over.message, HasSubstr("8193 claims found, at most 8192"));
+  node.KillEngine(a);
+  node.ExpectBase();
+}
+
+// The message's own deadline: what it says is true however late, what it asks for is not done.
+TEST(ClaimTest, AnEndPastItsDeadlineGivesBackAndCommitsNothing) {
+  CoreDriver node;
+  const Engine a = node.StartEngine("a");
+  const ReserveAnswer reserved = node.Reserve(a, BlocksPrompt(1, 4));
+  const BeginItem begun = node.Begin(a.scheduler, reserved.claim);
+  EXPECT_EQ(node.Send(a.scheduler, EndRequest{{StoreEnd(begun)}}, node.now).code, Code::kExpired);
+  EXPECT_EQ(node.status().holds, 0u);
+  EXPECT_EQ(node.Probe(a, BlocksPrompt(1, 4)).blocks, 0u);
+  node.ExpectBase();
+}
+
+// FAULTS D3
+TEST(ClaimTest, ASessionThatIsIdleForAMonthIsNotDead) {
+  CoreDriver node;
+  const Engine a = node.StartEngine("a", 2);
+  node.Store(a, BlocksPrompt(1, 4));
+  node.Advance(30 * 86'400 * kSecond);
+  EXPECT_EQ(node.LoadAndSettle(a, RequestId(1), BlocksPrompt(1, 4)), 4u);
+  EXPECT_TRUE(node.closes.empty());
+}
+
+}  // namespace
+}  // namespace pando::testing

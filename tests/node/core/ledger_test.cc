@@ -1,0 +1,189 @@
+// The account: every request once, every token in exactly one column.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "tests/node/core/driver.h"
+
+namespace pando::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+// FAULTS F1, F3
+TEST(LedgerTest, EachRequestIsCountedOnceWhenItIsSettled) {
+  CoreDriver node;
+  const Engine a = node.StartEngine("a");
+  EXPECT_EQ(node.LoadAndSettle(a, RequestId(1), BlocksPrompt(1, 4)), 0u);
+  node.Store(a, BlocksPrompt(1, 4));
+  const AcquireAnswer hit = node.Acquire(a, RequestId(1), BlocksPrompt(1, 4));
+  EXPECT_EQ(node.status().account.requests, 1u) << "not before";
+  node.Begin(a.scheduler, hit.claim);
+  node.End(a.scheduler, LoadEnd(hit.claim));
+  SettleRequest settle;
+  settle.request = RequestId(1);
+  settle.host = 4 * kBlock;
+  settle.prefill_micros = 12;
+  node.Settle(a, settle);
+  const Answer twice = node.Send(a.scheduler, settle);
+  EXPECT_EQ(twice.code, Code::kUnknown);
+  EXPECT_THAT(twice.message, HasSubstr("settle each acquired request once"));
+  const Account account = node.status().account;
+  EXPECT_EQ(account.requests, 2u);
+  EXPECT_EQ(account.prompt, 2 * (4 * kBlock + 1));
+  EXPECT_EQ(account.hit_host, 4u * kBlock);
+  EXPECT_EQ(account.computed, 4 * kBlock + 2);
+  EXPECT_EQ(account.failed, 0u);
+  node.ExpectBase();
+}
+
+// FAULTS F3, F5, F6, G3
+TEST(LedgerTest, RefusesNumbersThatCannotBeTrue) {
+  CoreDriver node;
+  const Engine a = node.StartEngine("a");
+  node.Store(a, BlocksPrompt(1, 4));
+  AcquireRequest acquire{RequestId(1), BlocksPrompt(1, 6), 2 * kBlock};
+  const auto hit = BodyOf<AcquireAnswer>(node.Send(a.scheduler, acquire));
+  ASSERT_EQ(hit.blocks, 4u);
+  SettleRequest early;
+  early.request = RequestId(1);
+  early.host = kBlock;
+  EXPECT_EQ(node.Send(a.scheduler, early).code, Code::kInvalid) << "leased is not loaded";
+  node.Begin(a.scheduler, hit.claim);
+  node.End(a.scheduler, LoadEnd(hit.claim));
+
+  struct Case {
+    std::string says;
+    std::function<void(SettleRequest*)> spoil;
+  };
+  const Case cases[] = {
+      {"33 tokens from engine found, at most 32", [](SettleRequest* s) { s->engine = 33; }},
+      {"65 tokens from host found, at most 64", [](SettleRequest* s) { s->host = 65; }},
+      {"1 tokens from device found, at most 0", [](SettleRequest* s) { s->device = 1; }},
+      {"1 tokens from disk found, at most 0", [](SettleRequest* s) { s->disk = 1; }},
+      {"1 tokens from peer found, at most 0", [](SettleRequest* s) { s->peer = 1; }},
+      {"65 tokens used in all found, at most 64",
+       [](SettleRequest* s) {
+         s->engine = 32;
+         s->host = 33;
+       }},
+      {"at most 97", [](SettleRequest* s) { s->failed = UINT64_MAX; }},
+      {"34 failed tokens found, at most 33",
+       [](SettleRequest* s) {
+         s->host = 64;
+         s->failed = 34;
+       }},
+  };
+  for (const Case& c : cases) {
+    SettleRequest settle;
+    settle.request = RequestId(1);
+    c.spoil(&settle);
+    const Answer answer = node.Send(a.scheduler, settle);
+    EXPECT_EQ(answer.code, Code::kInvalid) << c.says;
+    EXPECT_THAT(answer.message, HasSubstr(c.says));
+  }
+  EXPECT_EQ(node.status().requests, 1u) << "it is still open";
+  EXPECT_EQ(node.status().account.requests, 0u);
+  SettleRequest settle;
+  settle.request = RequestId(1);
+  settle.engine = 32;
+  settle.host = 32;
+  settle.failed = 3;
+  node.Settle(a, settle);
+  const Account account = node.status().account;
+  EXPECT_EQ(account.hit_engine, 32u);
+  EXPECT_EQ(account.hit_host, 32u);
+  EXPECT_EQ(account.computed, 33u);
+  EXPECT_EQ(account.failed, 3u);
+  node.ExpectBase();
+}
+
+TEST(LedgerTest, AnotherReplicasRequestIsNotSettled) {
+  CoreDriver node;
+  const Engine a = node.StartEngine("a");
+  const Engine b = node.StartEngine("b");
+  node.Acquire(a, RequestId(5), BlocksPrompt(1, 1));
+  SettleRequest settle;
+  settle.request = RequestId(5);
+  EXPECT_EQ(node.Send(b.scheduler, settle).code, Code::kUnknown);
+  node.Settle(a, settle);
+  node.ExpectBase();
+}
+
+// FAULTS F1: the same name, used again, is another request.
+TEST(LedgerTest, ALoadOfAnEarlierRequestOfTheSameNameCountsForNobody) {
+  CoreDriver node;
+  const Engine a = node.StartEngine("a");
+  node.Store(a, BlocksPrompt(1, 4));
+  const AcquireAnswer hit = node.Acquire(a, RequestId(1), BlocksPrompt(1, 4));
+  node.Begin(a.scheduler, hit.claim);
+  SettleRequest settle;
+  settle.request = RequestId(1);
+  node.Settle(a, settle);
+  node.Acquire(a, RequestId(1), BlocksPrompt(2, 4));
+  EXPECT_EQ(node.End(a.scheduler, LoadEnd(hit.claim)), Code::kOk);
+  settle.host = kBlock;
+  EXPECT_EQ(node.Send(a.scheduler, settle).code, Code::kInvalid);
+  settle.host = 0;
+  node.Settle(a, settle);
+  node.ExpectBase();
+}
+
+// FAULTS F1, F2, F6
+TEST(LedgerTest, TheNodeSettlesWhatADeadReplicaLeftOpen) {
+  CoreDriver node;
+  const Engine a = node.StartEngine("a", 2);
+  node.Store(a, BlocksPrompt(1, 4));
+  const AcquireAnswer loaded = node.Acquire(a, RequestId(1), BlocksPrompt(1, 4));
+  const AcquireAnswer partly = node.Acquire(a, RequestId(2), BlocksPrompt(1, 4));
+  node.Acquire(a, RequestId(3), BlocksPrompt(2, 4));
+  for (SessionId worker : a.workers) {
+    node.Begin(worker, loaded.claim);
+    node.End(worker, LoadEnd(loaded.claim));
+  }
+  node.Begin(a.workers[0], partly.claim);
+  node.End(a.workers[0], LoadEnd(partly.claim));
+  node.KillEngine(a);
+  const Account account = node.status().account;
+  EXPECT_EQ(account.requests, 3u);
+  EXPECT_EQ(account.prompt, 3u * (4 * kBlock + 1));
+  EXPECT_EQ(account.hit_host, 4u * kBlock);
+  EXPECT_EQ(account.failed, 4u * kBlock);
+  EXPECT_EQ(node.steps["settle.by_node"], 3u);
+  node.ExpectBase();
+}
+
+// FAULTS F3
+TEST(LedgerTest, SpacesSumToTheTotal) {
+  CoreDriver node({.extents = 4});
+  const Engine a = node.StartEngine("a");
+  EngineOptions other;
+  other.fields = {{"model", "n"}};
+  const Engine b = node.StartEngine("b", other);
+  node.Store(a, BlocksPrompt(1, 4));
+  node.LoadAndSettle(a, RequestId(1), BlocksPrompt(1, 4));
+  node.LoadAndSettle(b, RequestId(1), BlocksPrompt(1, 4));
+  const CoreStatus status = node.status();
+  ASSERT_EQ(status.spaces.size(), 2u);
+  EXPECT_EQ(status.spaces[0].account.hit_host, 4u * kBlock);
+  EXPECT_EQ(status.spaces[1].account.hit_host, 0u);
+  EXPECT_EQ(status.spaces[0].account.prompt + status.spaces[1].account.prompt,
+            status.account.prompt);
+  node.ExpectBase();
+}
+
+// FAULTS F7: what the core hands out for labels is bounded by the spaces, never by requests.
+TEST(LedgerTest, LogLinesOfServedRequestsNameNoRequest) {
+  CoreDriver node;
+  const Engine a = node.StartEngine("a");
+  const size_t lines = node.logs.size();
+  for (uint64_t id = 1; id <= 50; ++id) {
+    node.Store(a, BlocksPrompt(static_cast<uint32_t>(id), 2));
+    node.LoadAndSettle(a, RequestId(id), BlocksPrompt(static_cast<uint32_t>(id), 2));
+  }
+  EXPECT_EQ(node.logs.size(), lines) << "nothing was decided that is worth a line";
+}
+
+}  // namespace
+}  // namespace pando::testing
