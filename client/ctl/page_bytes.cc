@@ -10,9 +10,16 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "pages are little-endian words");
 
-uint64_t WordAt(uint64_t start, uint64_t index) {
-  return Mix64(start + (index + 1) * kGolden);
-}
+// The words of a page from `offset` bytes on. Kept in registers: a member would be read again after
+// each byte that is written.
+class Words {
+ public:
+  Words(uint64_t start, uint64_t offset) : state_(start + offset / 8 * kGolden) {}
+  uint64_t Next() { return Mix64(state_ += kGolden); }
+
+ private:
+  uint64_t state_;
+};
 
 }  // namespace
 
@@ -34,32 +41,25 @@ PageBytes::PageBytes(uint64_t chain, uint32_t shard)
     : start_(Mix64(Mix64(chain) + (shard + 1ull) * kGolden)) {}
 
 void PageBytes::Fill(uint64_t offset, std::span<std::byte> out) const {
-  uint64_t index = offset / 8;
-  size_t at = 0;
-  for (; at + 8 <= out.size(); at += 8, ++index) {
-    const uint64_t word = WordAt(start_, index);
-    std::memcpy(out.data() + at, &word, 8);
+  Words words(start_, offset);
+  for (; out.size() >= 8; out = out.subspan(8)) {
+    const uint64_t word = words.Next();
+    std::memcpy(out.data(), &word, 8);
   }
-  if (at < out.size()) {
-    const uint64_t word = WordAt(start_, index);
-    std::memcpy(out.data() + at, &word, out.size() - at);
-  }
+  const uint64_t last = words.Next();
+  std::memcpy(out.data(), &last, out.size());
 }
 
 bool PageBytes::Equal(uint64_t offset, std::span<const std::byte> bytes) const {
-  uint64_t index = offset / 8;
+  Words words(start_, offset);
   uint64_t differing = 0;  // no early exit: pages are right, and a branch a word costs more
-  size_t at = 0;
-  for (; at + 8 <= bytes.size(); at += 8, ++index) {
+  for (; bytes.size() >= 8; bytes = bytes.subspan(8)) {
     uint64_t word = 0;
-    std::memcpy(&word, bytes.data() + at, 8);
-    differing |= word ^ WordAt(start_, index);
+    std::memcpy(&word, bytes.data(), 8);
+    differing |= word ^ words.Next();
   }
-  if (at < bytes.size()) {
-    const uint64_t expected = WordAt(start_, index);
-    if (std::memcmp(bytes.data() + at, &expected, bytes.size() - at) != 0) return false;
-  }
-  return differing == 0;
+  const uint64_t last = words.Next();
+  return differing == 0 && std::memcmp(bytes.data(), &last, bytes.size()) == 0;
 }
 
 }  // namespace pando::ctl
