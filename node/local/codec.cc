@@ -1,5 +1,7 @@
 #include "node/local/codec.h"
 
+#include <google/protobuf/stubs/logging.h>
+
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -118,9 +120,6 @@ Refusal Decode(const v1::Probe& in, ProbeRequest* out) {
 Refusal Decode(const v1::Reserve& in, ReserveRequest* out) {
   const std::optional<Nanos> deadline = DecodeDeadline(in.claim_deadline_ns());
   if (!deadline) return WrongDeadline("reserve.claim_deadline_ns", in.claim_deadline_ns());
-  if (in.request() != 0 && in.has_prompt()) {
-    return Invalid("reserve: found a request and a prompt; name an open request, or send a prompt");
-  }
   if (!DecodeColumn(in.append_tokens(), &out->append_tokens)) {
     return WrongColumn("reserve.append_tokens", in.append_tokens().size(), sizeof(uint32_t));
   }
@@ -247,6 +246,10 @@ struct BodyEncoder {
 };
 
 }  // namespace
+
+void QuietParser() {
+  google::protobuf::SetLogHandler(nullptr);
+}
 
 std::optional<Nanos> DecodeDeadline(uint64_t deadline_ns) {
   if (deadline_ns > static_cast<uint64_t>(std::numeric_limits<Nanos>::max())) return std::nullopt;

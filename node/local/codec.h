@@ -26,6 +26,10 @@ std::optional<Answer> DecodeRequest(const v1::ClientMessage& message, RequestBod
 // The message's own deadline; nullopt if it is no time (beyond 2^63 - 1 ns).
 std::optional<Nanos> DecodeDeadline(uint64_t deadline_ns);
 
+// protobuf writes to stderr about each message that it cannot parse; here its sender is answered
+// and one line is logged, so that is said once too often. For the whole process; main calls it.
+void QuietParser();
+
 void EncodeAnswer(uint64_t serial, const Answer& answer, v1::NodeMessage* out);
 
 }  // namespace pando::local

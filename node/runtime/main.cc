@@ -8,6 +8,7 @@
 #include <utility>
 #include <variant>
 
+#include "node/local/codec.h"
 #include "node/runtime/log.h"
 #include "node/runtime/node.h"
 #include "node/runtime/options.h"
@@ -71,5 +72,6 @@ int main(int argc, char** argv) {
   ::umask(0007);  // nothing that a node creates is open to others
   SetUpSignals();
   RaiseFdLimit();
+  pando::local::QuietParser();
   return RunNode(std::move(options));
 }

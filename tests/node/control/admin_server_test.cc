@@ -1,0 +1,155 @@
+#include "node/control/admin_server.h"
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "pando/v1/admin.grpc.pb.h"
+
+namespace pando::control {
+namespace {
+
+constexpr std::chrono::seconds kWait{10};
+
+// An admin server whose owner thread is the gRPC thread itself, or is too busy.
+class AdminServerTest : public testing::Test {
+ protected:
+  AdminServerTest() {
+    std::string folder = "/tmp/pando-test-XXXXXX";
+    EXPECT_NE(::mkdtemp(folder.data()), nullptr);
+    folder_ = folder;
+    socket_ = folder_ / "admin.sock";
+    AdminServer::Source source;
+    source.run_on_owner = [this](const std::function<void()>& work, std::chrono::milliseconds) {
+      if (busy_) return false;
+      work();
+      return true;
+    };
+    source.core = &core_;
+    source.ready = [this] { return ready_.load(); };
+    source.facts = {BootId(77), "n1", "1.2.3", 0, Bytes(128ull << 20)};
+    auto server = AdminServer::Start(socket_, std::move(source));
+    EXPECT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    stub_ = v1::Admin::NewStub(
+        grpc::CreateChannel("unix:" + socket_, grpc::InsecureChannelCredentials()));
+  }
+  ~AdminServerTest() override {
+    stub_.reset();
+    server_.reset();
+    EXPECT_FALSE(std::filesystem::exists(socket_));
+    std::filesystem::remove_all(folder_);
+  }
+
+  template <class Request, class Response>
+  grpc::Status Call(grpc::Status (v1::Admin::Stub::*method)(grpc::ClientContext*, const Request&,
+                                                            Response*),
+                    const Request& request, Response* response) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kWait);
+    return (stub_.get()->*method)(&context, request, response);
+  }
+
+  NodeCore core_{NodeCore::Options{{}, Bytes(128ull << 20)}};
+  std::atomic<bool> busy_ = false, ready_ = false;
+  std::filesystem::path folder_;
+  std::string socket_;
+  std::unique_ptr<AdminServer> server_;
+  std::unique_ptr<v1::Admin::Stub> stub_;
+};
+
+void AttachReplica(NodeCore* core) {
+  std::vector<Output> outputs;
+  core->Step(1, ExtentReady{ExtentId(0)}, &outputs);
+  core->Step(1, SessionOpened{SessionId(1)}, &outputs);
+  AttachRequest attach;
+  attach.checksum_formula = 1;
+  attach.replica_key = "r";
+  attach.block_tokens = 4;
+  attach.page_bytes = Bytes(1 << 20);
+  attach.fields = {{"model", "m"}};
+  attach.has_pidfd = true;
+  core->Step(1, SessionRequest{SessionId(1), 1, 0, attach}, &outputs);
+  ReserveRequest reserve;
+  reserve.prompt.tokens = {1, 2, 3, 4, 5, 6, 7, 8};
+  reserve.to = 2;
+  core->Step(1, SessionRequest{SessionId(1), 2, 0, reserve}, &outputs);
+}
+
+TEST_F(AdminServerTest, StatusIsTheCoresAndTheProcesses) {
+  AttachReplica(&core_);
+  ready_ = true;
+  v1::Status status;
+  const grpc::Status result = Call(&v1::Admin::Stub::GetStatus, v1::GetStatusRequest(), &status);
+  ASSERT_TRUE(result.ok()) << result.error_message();
+  EXPECT_EQ(status.boot_id(), 77u);
+  EXPECT_EQ(status.name(), "n1");
+  EXPECT_EQ(status.version(), "1.2.3");
+  EXPECT_TRUE(status.ready());
+  EXPECT_EQ(status.slab_bytes(), 128ull << 20);
+  EXPECT_EQ(status.sessions(), 1u);
+  EXPECT_EQ(status.replicas(), 1u);
+  EXPECT_EQ(status.extents(), 1u);
+  EXPECT_EQ(status.reservations(), 1u);
+  EXPECT_EQ(status.pages().reserved(), 2u);
+  EXPECT_EQ(status.pages().free(), 62u);
+  EXPECT_GT(status.fds(), 3u);
+  EXPECT_GE(status.threads(), 2u);
+  ASSERT_EQ(status.spaces_size(), 1);
+  EXPECT_EQ(status.spaces(0).block_tokens(), 4u);
+  EXPECT_EQ(status.spaces(0).page_bytes(), 1u << 20);
+  ASSERT_EQ(status.spaces(0).fields_size(), 1);
+  EXPECT_EQ(status.spaces(0).fields(0).name(), "model");
+  uint64_t reserves = 0;
+  for (const v1::Counter& counter : status.counters()) {
+    if (counter.name() == "reserves") reserves = counter.value();
+  }
+  EXPECT_EQ(reserves, 1u);
+}
+
+TEST_F(AdminServerTest, RunsOfASpace) {
+  v1::ListRunsRequest request;
+  v1::ListRunsResponse runs;
+  EXPECT_EQ(Call(&v1::Admin::Stub::ListRuns, request, &runs).error_code(),
+            grpc::StatusCode::NOT_FOUND);
+  AttachReplica(&core_);
+  const grpc::Status result = Call(&v1::Admin::Stub::ListRuns, request, &runs);
+  ASSERT_TRUE(result.ok()) << result.error_message();
+  ASSERT_EQ(runs.runs_size(), 1);
+  EXPECT_EQ(runs.runs(0).blocks(), 2u);
+  EXPECT_EQ(runs.runs(0).complete_blocks(), 0u);
+  EXPECT_FALSE(runs.truncated());
+  request.set_limit(100'001);
+  EXPECT_EQ(Call(&v1::Admin::Stub::ListRuns, request, &runs).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(AdminServerTest, SelfCheckFindsNothing) {
+  AttachReplica(&core_);
+  v1::SelfCheckResponse response;
+  ASSERT_TRUE(Call(&v1::Admin::Stub::SelfCheck, v1::SelfCheckRequest(), &response).ok());
+  EXPECT_EQ(response.broken(), "");
+}
+
+// FAULTS D1
+TEST_F(AdminServerTest, ABusyNodeIsUnavailable) {
+  busy_ = true;
+  v1::Status status;
+  EXPECT_EQ(Call(&v1::Admin::Stub::GetStatus, v1::GetStatusRequest(), &status).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(AdminServerTest, TheSocketIsNotOpenToAll) {
+  struct stat found {};
+  ASSERT_EQ(::stat(socket_.c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 0777, 0660u);
+}
+
+}  // namespace
+}  // namespace pando::control

@@ -1,0 +1,156 @@
+#include "node/runtime/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "node/runtime/log_format.h"
+
+namespace pando::runtime {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::variant<Options, Exit> Parse(const std::vector<std::string>& args) {
+  std::vector<const char*> argv = {"pando-node"};
+  for (const std::string& arg : args) argv.push_back(arg.c_str());
+  return ParseOptions(static_cast<int>(argv.size()), argv.data());
+}
+
+Options Parsed(const std::vector<std::string>& args) {
+  auto result = Parse(args);
+  if (const auto* exit = std::get_if<Exit>(&result)) {
+    ADD_FAILURE() << exit->text;
+    return {};
+  }
+  return std::get<Options>(result);
+}
+
+// What the refusal says; its exit code is the configuration's.
+std::string Refused(const std::vector<std::string>& args) {
+  auto result = Parse(args);
+  const auto* exit = std::get_if<Exit>(&result);
+  if (exit == nullptr) return "not refused";
+  EXPECT_EQ(exit->code, kExitConfig);
+  return exit->text;
+}
+
+class OptionsFile : public testing::Test {
+ protected:
+  OptionsFile() {
+    std::string folder = "/tmp/pando-test-XXXXXX";
+    EXPECT_NE(::mkdtemp(folder.data()), nullptr);
+    folder_ = folder;
+  }
+  ~OptionsFile() override { std::filesystem::remove_all(folder_); }
+  std::string Write(const std::string& name, const std::string& text) {
+    const std::string path = folder_ / name;
+    std::ofstream(path, std::ios::binary) << text;
+    return path;
+  }
+  std::filesystem::path folder_;
+};
+
+TEST(Options, FlagsAndTheirDefaults) {
+  const Options defaults = Parsed({});
+  EXPECT_EQ(defaults.socket, "/run/pando/node.sock");
+  EXPECT_EQ(defaults.admin, "/run/pando/admin.sock");
+  EXPECT_EQ(defaults.host_slab, Bytes(1ull << 30));
+  EXPECT_EQ(defaults.metrics_host, "") << "off unless asked for";
+
+  const Options set =
+      Parsed({"--name", "n-1", "--socket", "unix:/tmp/a/x.sock", "--host-slab", "130MiB",
+              "--space-share", "0.5", "--metrics-listen", "9100", "--log-level", "warning",
+              "--drain-timeout", "12", "--pause-at", "acquire.leased:3"});
+  EXPECT_EQ(set.name, "n-1");
+  EXPECT_EQ(set.socket, "/tmp/a/x.sock");
+  EXPECT_EQ(set.admin, "/tmp/a/admin.sock");
+  EXPECT_EQ(set.host_slab, Bytes(128ull << 20)) << "whole extents";
+  EXPECT_EQ(set.space_share, 0.5);
+  EXPECT_EQ(set.metrics_host, "127.0.0.1") << "loopback unless told otherwise";
+  EXPECT_EQ(set.metrics_port, 9100);
+  EXPECT_EQ(set.log_level, LogLine::Level::kWarning);
+  EXPECT_EQ(set.drain_timeout_ms, 12);
+  EXPECT_EQ(set.pause_at, "acquire.leased");
+  EXPECT_EQ(set.pause_count, 3u);
+}
+
+TEST(Options, WhereMetricsListen) {
+  EXPECT_EQ(Parsed({"--metrics-listen", "0.0.0.0:0"}).metrics_host, "0.0.0.0");
+  EXPECT_EQ(Parsed({"--metrics-listen", "[::1]:7"}).metrics_host, "::1");
+  EXPECT_EQ(Parsed({"--metrics-listen", ":7"}).metrics_host, "127.0.0.1");
+}
+
+// FAULTS G5: refused by name, with what is allowed.
+TEST(Options, ImpossibleValues) {
+  EXPECT_THAT(Refused({"--host-slab", "63MiB"}), AllOf(HasSubstr("--host-slab"), HasSubstr("63MiB"),
+                                                       HasSubstr("at least one extent")));
+  EXPECT_THAT(Refused({"--host-slab", "lots"}), HasSubstr("--host-slab"));
+  EXPECT_THAT(Refused({"--host-slab", "-1"}), HasSubstr("--host-slab"));
+  for (const char* share : {"0", "1.1", "-1", "nan", "x"}) {
+    EXPECT_THAT(Refused({"--space-share", share}), HasSubstr("--space-share")) << share;
+  }
+  EXPECT_THAT(Refused({"--metrics-listen", "127.0.0.1:65536"}), HasSubstr("--metrics-listen"));
+  EXPECT_THAT(Refused({"--metrics-listen", "localhost"}), HasSubstr("--metrics-listen"));
+  EXPECT_THAT(Refused({"--log-level", "loud"}),
+              AllOf(HasSubstr("--log-level"), HasSubstr("debug, info, warning, error")));
+  EXPECT_THAT(Refused({"--drain-timeout", "-1"}), HasSubstr("--drain-timeout"));
+  EXPECT_THAT(Refused({"--name", "a b"}), HasSubstr("--name"));
+  EXPECT_THAT(Refused({"--pause-at", "nowhere"}),
+              AllOf(HasSubstr("--pause-at"), HasSubstr("--list-steps")));
+  EXPECT_THAT(Refused({"--pause-at", "acquire.leased:0"}), HasSubstr("--pause-at"));
+  EXPECT_THAT(Refused({"--key-secret", "/nonexistent"}),
+              AllOf(HasSubstr("--key-secret"), HasSubstr("/nonexistent")));
+  EXPECT_THAT(Refused({"--admin", "/tmp/x", "--socket", "/tmp/x"}), HasSubstr("--admin"));
+  EXPECT_THAT(Refused({"--hots-slab", "1GiB"}), HasSubstr("--hots-slab"));
+}
+
+TEST_F(OptionsFile, AFileSaysWhatFlagsSayAndFlagsWin) {
+  const std::string file = Write("pando.toml",
+                                 "name = \"from-file\"\n"
+                                 "host-slab = \"256MiB\"\n"
+                                 "space-share = 0.25\n");
+  const Options options = Parsed({"--config", file, "--name", "from-flag"});
+  EXPECT_EQ(options.name, "from-flag");
+  EXPECT_EQ(options.host_slab, Bytes(256ull << 20));
+  EXPECT_EQ(options.space_share, 0.25);
+}
+
+// FAULTS G5
+TEST_F(OptionsFile, UnknownKeysAreRefusedByName) {
+  const std::string file = Write("pando.toml", "hots-slab = \"256MiB\"\n");
+  EXPECT_THAT(Refused({"--config", file}),
+              AllOf(HasSubstr("hots-slab"), HasSubstr("host-slab"), HasSubstr("metrics-listen")));
+  EXPECT_THAT(Refused({"--config", folder_ / "missing"}), HasSubstr("missing"));
+}
+
+TEST_F(OptionsFile, TheSecretIsReadAndNeverPrinted) {
+  const Options options = Parsed({"--key-secret", Write("secret", "hunter2\n")});
+  EXPECT_EQ(options.key_secret, "hunter2");
+  for (const auto& [key, value] : Describe(options)) {
+    EXPECT_EQ(value.find("hunter2"), std::string::npos);
+    if (key == "key_secret") {
+      EXPECT_EQ(value, "set");
+    }
+  }
+  EXPECT_THAT(Refused({"--key-secret", Write("empty", "")}), HasSubstr("--key-secret"));
+  EXPECT_THAT(Refused({"--key-secret", Write("long", std::string(4097, 'x'))}),
+              HasSubstr("1 to 4096"));
+}
+
+TEST(FormatLine, KeepsOneLineWhateverTheValuesAre) {
+  LogLine line;
+  line.event = "replica.attached";
+  line.fields = {{"a", "plain-1.2/x:y"}, {"b", ""}, {"c", "two words"}, {"d", "x=\"\\\n\xff"}};
+  EXPECT_EQ(FormatLine(line),
+            "replica.attached a=plain-1.2/x:y b=\"\" c=\"two words\" d=\"x=\\\"\\\\\\x0a\\xff\"");
+}
+
+}  // namespace
+}  // namespace pando::runtime
