@@ -67,6 +67,9 @@ std::string Client::last_error() const {
 uint64_t Client::boot_id() const {
   return impl_->session.boot_id();
 }
+uint64_t Client::session() const {
+  return impl_->session.id();
+}
 const Counters& Client::counters() const {
   return impl_->session.counters();
 }

@@ -51,6 +51,9 @@ struct Options {
   uint64_t page_bytes = 0;    // of one block and shard; 0: this side does not know
   std::vector<std::pair<std::string, std::string>> fields;  // all that shaped the KV
   uint64_t prefill_tokens_per_s = 0;
+  // The session() of a client of this process whose place this one takes: that client and all its
+  // holds are gone. 0: none.
+  uint64_t replaces = 0;
   int64_t attach_timeout_ns = 1'000'000'000;  // per try
   int64_t retry_min_ns = 50'000'000;          // between tries; doubles up to
   int64_t retry_max_ns = 2'000'000'000;
@@ -213,6 +216,7 @@ class Client {
   State state() const;
   std::string last_error() const;
   uint64_t boot_id() const;  // of the node's current life; 0: none
+  uint64_t session() const;  // the node's name for this session; 0: none
   const Counters& counters() const;
 
   // Sends what is queued, reads what has come. Never blocks.

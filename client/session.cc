@@ -14,6 +14,9 @@
 namespace pando::client {
 namespace {
 
+// Of attach's time, what the node has to execute it. The rest is for the answer: an attach that was
+// executed and not heard of would keep the replica's place.
+constexpr int64_t kExecuteShare = 2;
 constexpr int64_t kDrainCheckNanos = 1'000'000;  // between looks at what other threads still hold
 
 pb::Role ToRole(Role role) {
@@ -53,7 +56,8 @@ Session::Session(Options options, std::unique_ptr<Channel> channel)
     : options_(std::move(options)),
       channel_(std::move(channel)),
       fork_(ForkGuard::Create()),
-      retry_in_(options_.retry_min_ns) {
+      retry_in_(options_.retry_min_ns),
+      old_session_(options_.replaces) {
   const Objection objection = CheckOptions(options_);
   if (objection.ok() && fork_) return;
   state_ = State::kRefused;
@@ -152,7 +156,7 @@ bool Session::SendAttach(int64_t now, std::string* error) {
   }
   pb::ClientMessage message;
   message.set_serial(++last_serial_);
-  message.set_deadline_ns(static_cast<uint64_t>(now + options_.attach_timeout_ns));
+  message.set_deadline_ns(static_cast<uint64_t>(now + options_.attach_timeout_ns / kExecuteShare));
   FillAttach(options_, old_session_, message.mutable_attach());
   writer_.Clear();
   writer_.Add(message);

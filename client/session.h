@@ -51,6 +51,7 @@ class Session {
   State state() const { return fork_ && fork_->forked() ? State::kForked : state_; }
   const std::string& last_error() const { return last_error_; }
   uint64_t boot_id() const { return boot_id_; }
+  uint64_t id() const { return session_; }
   const Counters& counters() const { return counters_; }
   int fd() const;
   bool wants_write() const;
@@ -146,7 +147,7 @@ class Session {
   uint64_t last_serial_ = 0;  // never used twice, in no session
 
   // Of the one before.
-  uint64_t old_session_ = 0;
+  uint64_t old_session_;
   std::shared_ptr<const std::atomic<bool>> old_unmapped_;
 };
 
