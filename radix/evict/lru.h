@@ -60,7 +60,7 @@ class LruPolicy final : public EvictionPolicy {
   void PutBack(uint32_t run);
   void Unlink(uint32_t run);
 
-  ChunkedArray<Node> nodes_;
+  ChunkedArray<Node, 8> nodes_;
   std::vector<List> lists_;  // by space
   uint64_t uses_ = 0;
 };

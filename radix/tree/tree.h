@@ -117,7 +117,7 @@ class Tree {
   std::string Check() const;
 
  private:
-  using Runs = ChunkedArray<Run, 10>;
+  using Runs = ChunkedArray<Run, 8>;
   struct Access {
     Runs* runs;
     uint32_t& next(uint32_t id) const { return (*runs)[id].index_next; }
