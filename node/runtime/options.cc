@@ -180,6 +180,8 @@ void Declare(CLI::App* app, Written* written, Options* out) {
   app->set_config("--config", "",
                   "File with the same names as the flags: name = \"a\" (TOML, INI)");
   app->allow_config_extras(CLI::config_extras_mode::error);
+  // A flag that is said twice counts as said last, so that a wrapper's can be overridden.
+  app->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app->add_option("--name", out->name, "This node's name")->capture_default_str();
   app->add_option("--socket", out->socket, "Unix socket for engines")->capture_default_str();
   app->add_option("--admin", out->admin,

@@ -77,16 +77,20 @@ v1::ClientMessage ProbeMessage(uint64_t serial, uint32_t first, uint32_t count) 
   return message;
 }
 
-RawEngine::RawEngine(const std::string& socket_path) : buffer_(64 << 10) {
-  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+UniqueFd RawEngine::NewSocket() {
+  return UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+}
+
+RawEngine::RawEngine(const std::string& socket_path, UniqueFd unconnected) : buffer_(64 << 10) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::strncpy(address.sun_path, socket_path.c_str(), sizeof(address.sun_path) - 1);
-  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+  const int fd = unconnected.get();
+  if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     return;
   }
-  ::fcntl(fd.get(), F_SETFL, O_NONBLOCK);
-  socket_ = std::move(fd);
+  ::fcntl(fd, F_SETFL, O_NONBLOCK);
+  socket_ = std::move(unconnected);
 }
 
 bool RawEngine::Send(std::string_view bytes, const std::vector<int>& fds, int wait_ms) {

@@ -32,7 +32,9 @@ class RawEngine {
   static constexpr int kWaitMs = 10'000;
 
   // Connects; connected() says whether it went well.
-  explicit RawEngine(const std::string& socket_path);
+  explicit RawEngine(const std::string& socket_path) : RawEngine(socket_path, NewSocket()) {}
+  RawEngine(const std::string& socket_path, UniqueFd unconnected);
+  static UniqueFd NewSocket();
 
   bool connected() const { return socket_.valid(); }
   int socket() const { return socket_.get(); }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -345,6 +346,28 @@ TEST(SessionServer, SessionsBeyondTheLimitAreToldSo) {
       server.WaitFor([&](const CoreStatus&) { return server.Logged("session.closed") == 1; }));
   RawEngine fourth(server.path());
   ExpectAttached(&fourth, "fourth");
+}
+
+// The process has no descriptor left: those who are connected are served, and whoever waits is
+// served once there is room, without a loop that spins for it.
+TEST(SessionServer, WithoutDescriptorsItWaits) {
+  ServerInThread server;
+  RawEngine good(server.path());
+  ExpectAttached(&good, "good");
+  UniqueFd unconnected = RawEngine::NewSocket();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const UniqueFd probe(::dup(0));  // the lowest that is free
+  const rlimit none{static_cast<rlim_t>(probe.get()), before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  RawEngine waiting(server.path(), std::move(unconnected));
+  EXPECT_TRUE(waiting.connected());
+  EXPECT_TRUE(server.WaitFor(
+      [&](const CoreStatus&) { return server.Logged("session.accept_paused") > 0; }));
+  EXPECT_TRUE(good.IsServed());
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ExpectAttached(&waiting, "waiting");
+  EXPECT_LT(server.Logged("session.accept_paused"), 100u);
 }
 
 // ---- Extents

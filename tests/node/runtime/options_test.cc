@@ -79,6 +79,7 @@ TEST(Options, FlagsAndTheirDefaults) {
   EXPECT_EQ(set.drain_timeout_ms, 12);
   EXPECT_EQ(set.pause_at, "acquire.leased");
   EXPECT_EQ(set.pause_count, 3u);
+  EXPECT_EQ(Parsed({"--name", "a", "--name", "b"}).name, "b") << "the last one counts";
 }
 
 TEST(Options, WhereMetricsListen) {
