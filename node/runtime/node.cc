@@ -179,7 +179,6 @@ void Node::SlabDone(uint64_t made, const absl::Status& status) {
 
 void Node::SayReady() {
   ready_ = true;
-  Reached(step::kReady);
   const std::string slab = std::to_string(extents_.size() * kExtentBytes.value());
   const std::string metrics =
       http_ == nullptr ? "off" : options_.metrics_host + ":" + std::to_string(http_->port());
@@ -193,6 +192,7 @@ void Node::SayReady() {
                {"extents", std::to_string(extents_.size())},
                {"slab_bytes", slab},
                {"metrics", metrics}});
+  Reached(step::kReady);
 }
 
 int Node::Run() {
