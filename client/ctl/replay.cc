@@ -37,11 +37,17 @@ absl::StatusOr<Replicas> AttachReplicas(const ReplayOptions& options) {
   return replicas;
 }
 
+// Sockets may be named with or without unix:; here it is always with.
+std::string Normalized(const std::string& socket) {
+  return socket.starts_with("unix:") ? socket : "unix:" + socket;
+}
+
 // Fills in the nodes, one for each different socket; returns the node of each replica.
 std::vector<size_t> GroupByNode(const std::vector<std::string>& sockets,
                                 std::vector<NodeTotals>* nodes) {
   std::vector<size_t> node_of;
-  for (const std::string& socket : sockets) {
+  for (const std::string& named : sockets) {
+    const std::string socket = Normalized(named);
     const auto same = std::find_if(nodes->begin(), nodes->end(),
                                    [&](const NodeTotals& node) { return node.socket == socket; });
     node_of.push_back(static_cast<size_t>(same - nodes->begin()));

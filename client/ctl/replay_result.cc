@@ -91,7 +91,7 @@ std::string RemarksText(const ReplayResult& result) {
                     Thousands(result.not_stored));
   }
   if (result.refused > 0) {
-    text += fmt::format("the node refused calls of {} requests, first: {}\n",
+    text += fmt::format("calls of {} requests were turned down, the first because: {}\n",
                         Thousands(result.refused), result.first_refusal);
   }
   if (result.interrupted) {

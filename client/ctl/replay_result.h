@@ -47,7 +47,7 @@ struct Outcome {
   PageTotals pages;
   bool reached = true;     // false: some call got no answer from the node
   bool full = false;       // no room to store it
-  std::string refusal;     // why the node refused a call, if it did
+  std::string refusal;     // why the node turned a call down, if it did
   int64_t acquire_ns = 0;  // the look-up, there and back
   int64_t load_ns = 0;     // begin, copies, end; 0: nothing was loaded
 };
@@ -78,7 +78,7 @@ struct ReplayResult {
   uint64_t failed_tokens = 0;
   uint64_t not_stored = 0;  // requests whose blocks found no room
   uint64_t unreached = 0;
-  uint64_t refused = 0;  // requests some of whose calls the node refused
+  uint64_t refused = 0;  // requests some of whose calls the node turned down
   std::string first_refusal;
   PageTotals pages;
   PullTotals pull;

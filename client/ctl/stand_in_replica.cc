@@ -54,19 +54,15 @@ absl::Status WaitForSession(client::Client& session, const std::string& socket,
   }
 }
 
-// Writes down how a call ended.
+// Writes down how a call ended; true if it did what it was asked for.
 bool Note(client::Code code, const std::string& message, Outcome* outcome) {
-  switch (code) {
-    case client::Code::kOk:
-      return true;
-    case client::Code::kInvalid:
-    case client::Code::kLimit:
-      outcome->refusal = message;
-      return false;
-    default:
-      outcome->reached = false;
-      return false;
+  if (code == client::Code::kOk) return true;
+  if (code == client::Code::kLost) {
+    outcome->reached = false;
+  } else if (outcome->refusal.empty()) {
+    outcome->refusal = message.empty() ? "no reason given" : message;
   }
+  return false;
 }
 
 }  // namespace
@@ -92,13 +88,11 @@ Outcome StandInReplica::Play(uint64_t request, std::span<const uint32_t> tokens,
   outcome.tokens.prompt = tokens.size();
   const Lease lease = Acquire(request, tokens, &outcome);
   const uint64_t hit = Load(lease, chain, &outcome);
-  // Counted from what is done, not as what is left, so that the account can be checked.
+  // Counted from what is done, block by block, so that the account can be checked.
   outcome.tokens.hit_host = hit * options_.block_tokens;
-  outcome.failed_tokens = (lease.blocks - hit) * options_.block_tokens;
-  for (uint64_t block = hit; block < chain.size(); ++block) {
-    outcome.tokens.computed += options_.block_tokens;
-  }
+  outcome.tokens.computed = (chain.size() - hit) * options_.block_tokens;
   outcome.tokens.computed += tokens.size() % options_.block_tokens;
+  outcome.failed_tokens = (lease.blocks - hit) * options_.block_tokens;
   Store(request, static_cast<uint32_t>(hit), chain, &outcome);
   Settle(request, &outcome);
   return outcome;

@@ -45,7 +45,7 @@ std::string RunText(const v1::Run& run) {
   if (writing > 0) text += fmt::format(", {} of them being written", Thousands(writing));
   if (run.children() > 0) text += "  " + Counted(run.children(), "child", "children");
   if (run.pins() > 0) text += "  " + Counted(run.pins(), "pin", "pins");
-  if (!run.scope().empty()) text += "  scope " + run.scope();
+  if (!run.scope().empty() && run.scope() != "public") text += "  scope " + run.scope();
   return text;
 }
 
