@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdint>
 #include <cstring>
 
 #include "radix/base/check.h"
+#include "transfer/memory/chunk_kernel.h"
 #include "transfer/memory/stream_copy.h"
 
 #if defined(__x86_64__)
@@ -24,7 +26,8 @@ static_assert(std::endian::native == std::endian::little,
 // Collects the hashes of a page's chunks.
 class PageHash {
  public:
-  void Add(const std::byte* chunk, size_t size) { values_[count_++] = XXH3_64bits(chunk, size); }
+  void Add(const std::byte* chunk, size_t size) { Add(XXH3_64bits(chunk, size)); }
+  void Add(uint64_t chunk_hash) { values_[count_++] = chunk_hash; }
   uint64_t Finish() const { return XXH3_64bits(values_.data(), count_ * sizeof(uint64_t)); }
 
  private:
@@ -50,16 +53,23 @@ class PieceCursor {
     return part;
   }
 
-  // Asks for what comes next, so that it arrives while the chunk before it is hashed and stored.
-  void Prefetch(size_t bytes) const {
-    size_t used = used_;
-    for (const std::span<Byte>& piece : pieces_) {
-      const size_t size = std::min(bytes, piece.size() - used);
-      for (size_t at = 0; at < size; at += 64) __builtin_prefetch(piece.data() + used + at);
-      bytes -= size;
-      if (bytes == 0) return;
-      used = 0;
+  // How much comes next without a border; `bytes` > 0 are left in all.
+  size_t Contiguous() {
+    const std::span<Byte> rest = Next(SIZE_MAX);
+    used_ -= rest.size();
+    return rest.size();
+  }
+
+  // True if the next chunk consists of whole lines, at addresses that are multiples of `align`.
+  bool ChunkInLines(size_t align) const {
+    PieceCursor ahead = *this;
+    for (size_t left = kChecksumChunk; left != 0;) {
+      const std::span<Byte> part = ahead.Next(left);
+      const auto address = reinterpret_cast<uintptr_t>(part.data());
+      if (part.size() % kLineBytes != 0 || address % align != 0) return false;
+      left -= part.size();
     }
+    return true;
   }
 
  private:
@@ -82,14 +92,43 @@ bool Stopped(const CopyControl* control) {
   return control != nullptr && control->stop.load(std::memory_order_relaxed);
 }
 
-// Moves `bytes` from one list of pieces to another, through a buffer in L1. The buffer is what is
-// hashed and what is stored, so that the checksum is of the stored bytes even if somebody writes
-// to the source meanwhile.
+// A whole chunk of whole lines, in one pass.
+template <class From, class To>
+uint64_t CopyLines(PieceCursor<From>* from, PieceCursor<To>* to) {
+  ChunkKernel kernel;
+  for (size_t left = kChecksumChunk; left != 0;) {
+    const size_t size = std::min({left, from->Contiguous(), to->Contiguous()});
+    kernel.Lines(to->Next(size).data(), from->Next(size).data(), size / kLineBytes);
+    left -= size;
+  }
+  return kernel.Finish();
+}
+
+// Any chunk, through a buffer in L1. The buffer is what is hashed and what is stored, so that the
+// hash is of the stored bytes even if somebody writes to the source meanwhile.
+template <class From, class To>
+uint64_t CopyStaged(PieceCursor<From>* from, PieceCursor<To>* to, size_t size,
+                    StreamCopyFn stream) {
+  alignas(kLineBytes) std::array<std::byte, kChecksumChunk> buffer;
+  for (size_t at = 0; at < size;) {
+    const auto part = from->Next(size - at);
+    std::memcpy(buffer.data() + at, part.data(), part.size());
+    at += part.size();
+  }
+  for (size_t at = 0; at < size;) {
+    const auto part = to->Next(size - at);
+    stream(part.data(), buffer.data() + at, part.size());
+    at += part.size();
+  }
+  return XXH3_64bits(buffer.data(), size);
+}
+
+// Moves `bytes` from one list of pieces to another, chunk by chunk.
 template <class From, class To>
 std::optional<uint64_t> CopyChunks(PieceCursor<From> from, PieceCursor<To> to, size_t bytes,
                                    const CopyControl* control) {
-  alignas(64) std::array<std::byte, kChecksumChunk> buffer;
   const StreamCopyFn stream = BestStreamCopy();
+  const bool kernel = ChunkKernel::Usable();
   PageHash hash;
   for (size_t left = bytes; left != 0;) {
     if (Stopped(control)) {
@@ -97,19 +136,10 @@ std::optional<uint64_t> CopyChunks(PieceCursor<From> from, PieceCursor<To> to, s
       return std::nullopt;
     }
     const size_t size = std::min(left, kChecksumChunk);
-    for (size_t at = 0; at < size;) {
-      const auto part = from.Next(size - at);
-      std::memcpy(buffer.data() + at, part.data(), part.size());
-      at += part.size();
-    }
+    const bool in_lines =
+        kernel && size == kChecksumChunk && from.ChunkInLines(1) && to.ChunkInLines(kLineBytes);
+    hash.Add(in_lines ? CopyLines(&from, &to) : CopyStaged(&from, &to, size, stream));
     left -= size;
-    from.Prefetch(std::min(left, kChecksumChunk));
-    hash.Add(buffer.data(), size);
-    for (size_t at = 0; at < size;) {
-      const auto part = to.Next(size - at);
-      stream(part.data(), buffer.data() + at, part.size());
-      at += part.size();
-    }
   }
   StreamFence();
   return hash.Finish();
