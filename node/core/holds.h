@@ -131,8 +131,8 @@ class Holds {
   void ReportLoad(const Claim& claim);
   void Retire(Claim* claim);
   uint64_t BytesOf(const Claim& claim, const Part& part) const;
-  std::string CheckClaims(uint64_t* pages_held, uint64_t* pages_reserved) const;
-  std::string CheckCache(uint64_t pages_held, uint64_t pages_reserved) const;
+  std::string CheckClaims(uint64_t* pages_held) const;
+  std::string CheckCache(uint64_t pages_held) const;
 
   CoreContext* context_;
   Ledger* ledger_;

@@ -1,0 +1,52 @@
+// The memory that pages name, with a stamp for the bytes of each page: whoever reads a page can
+// tell whose KV it is, so that a wrong page proves itself. It also knows who may be touching which
+// page, and that a page is only written while nobody else may. One thread.
+#ifndef PANDO_TESTS_SIM_PAGE_MEMORY_H_
+#define PANDO_TESTS_SIM_PAGE_MEMORY_H_
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "radix/base/ids.h"
+#include "tests/sim/checker.h"
+
+namespace pando::sim {
+
+// Whose KV the bytes are.
+struct Stamp {
+  uint64_t space = 0;   // number of the geometry
+  uint64_t prefix = 0;  // hash of all tokens and scopes up to the block's end
+  uint32_t shard = 0;
+  friend bool operator==(const Stamp&, const Stamp&) = default;
+};
+inline uint64_t Checksum(const Stamp& stamp) {
+  return Mix(Mix(stamp.space, stamp.prefix), stamp.shard);
+}
+
+class PageMemory {
+ public:
+  using Accessor = uint64_t;  // one copy, from an accepted Begin until it stops touching pages
+
+  explicit PageMemory(Checker* checker) : checker_(checker) {}
+
+  Accessor Enter(std::span<const PageId> pages);
+  void Leave(Accessor accessor);
+  void Write(Accessor accessor, PageId page, const Stamp& stamp);
+  Stamp Read(Accessor accessor, PageId page) const;
+  uint64_t accessors() const { return pages_of_.size(); }
+
+ private:
+  bool Has(Accessor accessor, PageId page) const;
+
+  Checker* checker_;
+  std::map<PageId, Stamp> stamps_;
+  std::map<PageId, std::vector<Accessor>> accessors_of_;
+  std::map<Accessor, std::vector<PageId>> pages_of_;
+  Accessor last_ = 0;
+};
+
+}  // namespace pando::sim
+
+#endif  // PANDO_TESTS_SIM_PAGE_MEMORY_H_

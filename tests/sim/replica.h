@@ -1,0 +1,126 @@
+// One inference engine: a scheduler and workers (or one process of both), as an adversary would
+// build it. It lives, copies, stops for longer than its claims last, loses sockets, dies in parts
+// and comes back, always within the protocol: pages are touched only from an accepted Begin on,
+// until it has said End or its process is gone.
+//
+//   request   acquire ─► begin, read, end (each shard) ─► reserve ─► begin, write, end ─► settle
+//   process   attached ─┬─► socket ends ─► exit, or attach again with `replaces`
+//                       └─► exit ─► socket ends
+//
+// One thread.
+#ifndef PANDO_TESTS_SIM_REPLICA_H_
+#define PANDO_TESTS_SIM_REPLICA_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/sim/page_memory.h"
+#include "tests/sim/sim_node.h"
+#include "tests/sim/workload.h"
+
+namespace pando::sim {
+
+// What all replicas of a simulation share.
+struct World {
+  EventQueue* events;
+  Random* random;
+  Checker* checker;
+  PageMemory* memory;
+  SimNode* node;
+};
+
+struct ReplicaOptions {
+  std::string key;
+  uint32_t shards = 1;
+  bool single = true;     // one process of role both
+  uint64_t geometry = 0;  // replicas of one geometry share pages
+};
+
+class Replica {
+ public:
+  Replica(const ReplicaOptions& options, const World& world);
+
+  void Start();
+  // Nothing new is begun any more; all processes die.
+  void Stop();
+
+  uint64_t requests() const { return settled_; }
+  uint64_t blocks_loaded() const { return blocks_loaded_; }
+  uint64_t deaths() const { return deaths_; }
+
+ private:
+  struct Process {
+    Role role = Role::kBoth;
+    uint32_t shard = 0;
+    SessionId session;   // its newest
+    SessionId replaces;  // a session of this process whose socket has ended
+    bool alive = false;
+    bool attached = false;
+    uint64_t life = 0;                            // counts its starts
+    std::map<PageMemory::Accessor, bool> copies;  // that touch pages now
+  };
+  // One copy of one claim by all shards.
+  struct Job {
+    ClaimId claim;
+    bool store = false;
+    SimPrompt prompt;
+    uint32_t parts_left = 0;
+    bool all_ok = true;
+    std::function<void(bool ok)> done;
+  };
+  struct Request {
+    RequestId id;
+    SimPrompt prompt;
+    uint64_t prompt_tokens = 0;
+    uint32_t loaded_blocks = 0;
+  };
+  using JobRef = std::shared_ptr<Job>;
+  using RequestRef = std::shared_ptr<Request>;
+
+  // Processes.
+  void StartProcess(size_t index);
+  void Attach(size_t index);
+  void LoseSocket(size_t index);
+  void LeaveCopies(Process* process);
+  void Die(size_t index);
+  void Exited(size_t index, uint64_t life);
+  bool Serving() const;
+  Process& scheduler() { return processes_.front(); }
+  size_t WorkerIndex(uint32_t shard) const { return options_.single ? 0 : 1 + shard; }
+
+  // Requests.
+  void Act();
+  void NewRequest();
+  void StoreRequest(const RequestRef& request);
+  void StorePrompt();
+  void SettleRequestNow(const RequestRef& request);
+  void Misbehave();
+
+  // Copies.
+  void Run(const JobRef& job);
+  void RunPart(const JobRef& job, uint32_t shard);
+  void Touch(const JobRef& job, const BeginItem& item, uint32_t shard);
+  void Finish(const JobRef& job, const BeginItem& item, uint32_t shard,
+              PageMemory::Accessor accessor, uint64_t life);
+  EndItem Read(const JobRef& job, const BeginItem& item, uint32_t shard,
+               PageMemory::Accessor accessor);
+  EndItem Write(const JobRef& job, const BeginItem& item, uint32_t shard,
+                PageMemory::Accessor accessor, bool all);
+  void PartDone(const JobRef& job, bool ok);
+  Stamp Expected(const Job& job, uint32_t block, uint32_t shard) const;
+  Nanos ClaimDeadline();
+
+  ReplicaOptions options_;
+  World world_;
+  std::vector<Process> processes_;  // scheduler (or both), then the workers
+  bool stopping_ = false;
+  uint64_t last_request_ = 0, settled_ = 0, blocks_loaded_ = 0, deaths_ = 0;
+  std::vector<ClaimId> recent_;  // claims, over or not, to abort or misuse
+};
+
+}  // namespace pando::sim
+
+#endif  // PANDO_TESTS_SIM_REPLICA_H_

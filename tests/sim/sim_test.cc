@@ -1,0 +1,65 @@
+// Whole lives of a node and its replicas, from seeds. A failing seed is run again with
+// `pando-sim --seed S --steps N`.
+#include <gtest/gtest.h>
+
+#include "tests/sim/simulator.h"
+
+namespace pando::sim {
+namespace {
+
+#ifdef PANDO_SANITIZED
+constexpr uint64_t kSteps = 20'000;
+#else
+constexpr uint64_t kSteps = 60'000;
+#endif
+
+SimulationReport RunSound(const SimulationOptions& options) {
+  SimulationReport report = Simulate(options);
+  EXPECT_EQ(report.failures, 0u) << "seed " << options.seed;
+  for (const std::string& failure : report.first_failures) ADD_FAILURE() << failure;
+  return report;
+}
+
+// FAULTS B1, B2, B5, C1, C2, C3
+class SimulationOfSeed : public ::testing::TestWithParam<uint64_t> {};
+
+TEST_P(SimulationOfSeed, KeepsEveryPromise) {
+  const SimulationReport report = RunSound({.seed = GetParam(), .steps = kSteps});
+  // A simulation in which nothing happens proves nothing.
+  EXPECT_GT(report.deaths, 20u);
+  EXPECT_GT(report.blocks_loaded, report.steps / 50);
+  const CoreCounters& counters = report.status.counters;
+  EXPECT_GT(counters.claims_expired, 100u);
+  EXPECT_GT(counters.pages_bad, 100u);
+  EXPECT_GT(counters.reserve_full + counters.quarantine_refused, 10u);
+  EXPECT_GT(counters.requests_refused, 100u);
+  EXPECT_GT(report.status.account.failed, 0u);
+  ASSERT_EQ(report.status.spaces.size(), 2u);
+  for (const SpaceStatus& space : report.status.spaces) {
+    EXPECT_GT(space.stats.evicted_blocks, 100u);
+    EXPECT_GT(space.account.hit_host, 0u);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, SimulationOfSeed, ::testing::Range<uint64_t>(1, 6));
+
+TEST(SimulationTest, ASeedGivesOneHash) {
+  const SimulationReport first = RunSound({.seed = 7, .steps = kSteps / 4});
+  const SimulationReport again = RunSound({.seed = 7, .steps = kSteps / 4});
+  EXPECT_EQ(first.hash, again.hash);
+  EXPECT_NE(first.hash, RunSound({.seed = 8, .steps = kSteps / 4}).hash);
+}
+
+// FAULTS A8
+TEST(SimulationTest, KeepsEveryPromiseWhenAllKeysCollide) {
+  const SimulationReport collided = RunSound({.seed = 7, .steps = kSteps / 4, .collide = true});
+  EXPECT_EQ(collided.hash, RunSound({.seed = 7, .steps = kSteps / 4}).hash)
+      << "content decides, not the keys";
+}
+
+TEST(SimulationTest, ChecksEveryStepOfAShortLife) {
+  RunSound({.seed = 9, .steps = 3'000, .replicas = 3, .extents = 6, .check_every = 1});
+}
+
+}  // namespace
+}  // namespace pando::sim
