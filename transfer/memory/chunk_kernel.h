@@ -2,7 +2,7 @@
 // place and added to the hash from there, so memory is never idle while the hash is computed, and
 // the hash is of exactly the bytes that were stored.
 //
-//   ChunkKernel kernel;  kernel.Lines(to, from, 16);  kernel.Lines(...);  kernel.Finish();
+//   ChunkKernel kernel;  kernel.Lines(to, from, 16, next);  kernel.Lines(...);  kernel.Finish();
 //
 // The value is XXH3-64 (seed 0) of the 4096 bytes. Needs AVX2 (`Usable`); page_copy.cc has the way
 // for all other processors and for what is not whole lines. Not shared between threads.
@@ -21,8 +21,9 @@ class ChunkKernel {
   static bool Usable();
 
   ChunkKernel();
-  // Copies the next `lines` of the chunk's 64 lines. `to` is aligned to a line.
-  void Lines(std::byte* to, const std::byte* from, size_t lines);
+  // Copies the next `lines` of the chunk's 64 lines. `to` is aligned to a line; `next` is where the
+  // source goes on afterwards, and is fetched ahead, never read.
+  void Lines(std::byte* to, const std::byte* from, size_t lines, const std::byte* next);
   // After 64 lines.
   uint64_t Finish() const;
 

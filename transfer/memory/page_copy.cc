@@ -60,6 +60,16 @@ class PieceCursor {
     return rest.size();
   }
 
+  // Where it goes on; null at the end.
+  const std::byte* Peek() const {
+    size_t used = used_;
+    for (const std::span<Byte>& piece : pieces_) {
+      if (used < piece.size()) return piece.data() + used;
+      used = 0;
+    }
+    return nullptr;
+  }
+
   // True if the next chunk consists of whole lines, at addresses that are multiples of `align`.
   bool ChunkInLines(size_t align) const {
     PieceCursor ahead = *this;
@@ -98,7 +108,9 @@ uint64_t CopyLines(PieceCursor<From>* from, PieceCursor<To>* to) {
   ChunkKernel kernel;
   for (size_t left = kChecksumChunk; left != 0;) {
     const size_t size = std::min({left, from->Contiguous(), to->Contiguous()});
-    kernel.Lines(to->Next(size).data(), from->Next(size).data(), size / kLineBytes);
+    const std::byte* source = from->Next(size).data();
+    const std::byte* next = from->Peek();
+    kernel.Lines(to->Next(size).data(), source, size / kLineBytes, next ? next : source);
     left -= size;
   }
   return kernel.Finish();
