@@ -2,12 +2,18 @@
 #include "radix/cache/cache.h"
 
 #include <algorithm>
+#include <array>
 #include <new>
 
 #include "radix/base/check.h"
 #include "radix/evict/lru.h"
 
 namespace pando {
+namespace {
+
+constexpr uint32_t kAhead = 8;  // page entries that are loaded before they are needed
+
+}  // namespace
 
 Cache::Cache(const PrefixCache::Options& options)
     : tree_({.key_secret = options.key_secret, .collide = options.collide}),
@@ -190,16 +196,35 @@ void Cache::RemoveRun(uint32_t id) {
   UpdateCandidate(parent);
 }
 
+// An eviction in order of age touches memory in no order at all, so what the next victims need is
+// loaded while this one goes: each a step further than the last time.
+void Cache::LoadAhead(SpaceId space) const {
+  std::array<RunId, 6> next;
+  const size_t count = policy_->Upcoming(space, next);
+  if (count > 5) tree_.PrefetchRun(next[5].value());
+  if (count > 3) tree_.PrefetchNeighbours(next[3].value());
+  if (count < 2) return;
+  const Run& run = tree_.run(next[1].value());
+  const BlockShape form = tree_.shape(run);
+  for (uint32_t i = 0; i < std::min(kAhead, run.blocks); ++i) {
+    pages_.Prefetch(PageId(*run.pages(form, run.blocks - 1 - i)));
+  }
+  tree_.PrefetchChain(next[1].value());
+}
+
 // Evicts blocks from the candidate's tail until `pages_wanted` pages are free or `blocks_max`
 // blocks went. Returns the blocks; adds the freed pages.
 uint64_t Cache::EvictTail(uint32_t id, uint64_t blocks_max, uint64_t pages_wanted,
                           uint64_t* pages) {
   const Run& run = tree_.run(id);
   PANDO_CHECK(run.children == 0 && run.pins == 0 && run.is_complete()) << "run " << id;
+  LoadAhead(SpaceId(run.space));
+  const BlockShape form = tree_.shape(run);
   uint32_t left = run.blocks;
   const uint64_t target = *pages + pages_wanted;
   while (left > 0 && run.blocks - left < blocks_max && *pages < target) {
     --left;
+    if (left >= kAhead) pages_.Prefetch(PageId(*run.pages(form, left - kAhead)));
     *pages += DetachBlocks(run, left, left + 1);
   }
   const uint64_t gone = run.blocks - left;

@@ -108,6 +108,7 @@ class Cache {
   void CutBelow(uint32_t run);
   void Cut(uint32_t run, uint32_t at);
   void CutUnfinished(uint32_t run);
+  void LoadAhead(SpaceId space) const;
   uint64_t EvictTail(uint32_t run, uint64_t blocks_max, uint64_t pages_wanted, uint64_t* pages);
 
   std::string CheckPages() const;

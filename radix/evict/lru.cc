@@ -103,11 +103,18 @@ std::optional<RunId> LruPolicy::Victim(SpaceId space) {
   const List& list = lists_[space.value()];
   while (list.oldest != kNone) {
     const Node& node = nodes_[list.oldest];
-    if (node.newer != kNone) __builtin_prefetch(&nodes_[node.newer]);
     if (node.candidate) return RunId(list.oldest);
     Unlink(list.oldest);
   }
   return std::nullopt;
+}
+
+size_t LruPolicy::Upcoming(SpaceId space, std::span<RunId> runs) const {
+  size_t count = 0;
+  uint32_t run = lists_[space.value()].oldest;
+  for (; run != kNone && count < runs.size(); run = nodes_[run].newer) runs[count++] = RunId(run);
+  if (run != kNone) __builtin_prefetch(&nodes_[run]);
+  return count;
 }
 
 Bytes LruPolicy::memory() const {

@@ -36,6 +36,7 @@ class LruPolicy final : public EvictionPolicy {
   void SetCandidate(RunId run, bool candidate) override;
 
   std::optional<RunId> Victim(SpaceId space) override;
+  size_t Upcoming(SpaceId space, std::span<RunId> runs) const override;
 
   bool IsCandidate(RunId run) const override { return nodes_[run.value()].candidate; }
   Bytes memory() const override;

@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "radix/base/ids.h"
@@ -56,6 +57,10 @@ class EvictionPolicy {
 
   // Nothing if the space has no candidate.
   virtual std::optional<RunId> Victim(SpaceId space) = 0;
+
+  // Fills `runs` with those that will probably be victims next, as far as it is cheap to say;
+  // returns how many. A hint: whoever evicts may load what it will need.
+  virtual size_t Upcoming(SpaceId space, std::span<RunId> runs) const = 0;
 
   virtual bool IsCandidate(RunId run) const = 0;
   virtual Bytes memory() const = 0;

@@ -2,7 +2,7 @@
 
 #include <bit>
 #include <cstring>
-#include <initializer_list>
+#include <optional>
 
 #include "radix/base/check.h"
 #include "radix/key/xxh3.h"
@@ -14,56 +14,71 @@ static_assert(std::endian::native == std::endian::little, "keys are hashed as th
 
 enum Tag : uint32_t { kKeyAbove = 1, kTokens = 2, kExtra = 3, kIdentity = 4, kScope = 5 };
 
-constexpr size_t kHeaderBytes = 8;
 constexpr std::string_view kDefaultSecret = "pando: block keys, formula 1";
 
-struct Field {
-  Tag tag;
-  const void* data;
-  size_t bytes;
-};
-
-// Writes one field at `to`; returns where the next one goes.
-inline unsigned char* Put(unsigned char* to, const Field& field) {
-  const auto bytes = static_cast<uint32_t>(field.bytes);
-  const auto tag = static_cast<uint32_t>(field.tag);
-  std::memcpy(to, &tag, sizeof(tag));
-  std::memcpy(to + 4, &bytes, sizeof(bytes));
-  if (field.bytes > 0) std::memcpy(to + kHeaderBytes, field.data, field.bytes);
-  return to + kHeaderBytes + field.bytes;
+// Tag and length as one word. Words are written and read whole: the hash reads its input by words
+// soon after it was written, and a read across two writes would wait for both.
+constexpr uint64_t Header(Tag tag, size_t bytes) {
+  return tag | uint64_t{bytes} << 32;
 }
 
-// Long input goes through the streaming hash: the same value, no buffer of its size.
-BlockKey HashLong(std::initializer_list<Field> fields, const unsigned char* secret, size_t bytes) {
-  XXH3_state_t state;
-  XXH3_INITSTATE(&state);
-  XXH3_128bits_reset_withSecret(&state, secret, bytes);
-  for (const Field& field : fields) {
-    std::array<unsigned char, kHeaderBytes> header;
-    const auto length = static_cast<uint32_t>(field.bytes);
-    const auto tag = static_cast<uint32_t>(field.tag);
-    std::memcpy(header.data(), &tag, sizeof(tag));
-    std::memcpy(header.data() + 4, &length, sizeof(length));
-    XXH3_128bits_update(&state, header.data(), header.size());
-    if (field.bytes > 0) XXH3_128bits_update(&state, field.data, field.bytes);
+// The fields of one hash, in a buffer if they are short, else fed to the streaming hash: the value
+// is the same, and no memory of their size is needed.
+class Fields {
+ public:
+  Fields(const unsigned char* secret, size_t secret_bytes, size_t payload, size_t fields)
+      : secret_(secret),
+        secret_bytes_(secret_bytes),
+        long_(payload + fields * sizeof(uint64_t) > kShort) {
+    if (long_) XXH3_128bits_reset_withSecret(&state_.emplace().state, secret, secret_bytes);
   }
-  const XXH128_hash_t hash = XXH3_128bits_digest(&state);
-  return {hash.low64, hash.high64};
-}
 
-inline BlockKey Hash(std::initializer_list<Field> fields, const unsigned char* secret,
-                     size_t secret_bytes) {
-  constexpr size_t kShort = 512;
-  size_t bytes = 0;
-  for (const Field& field : fields) bytes += kHeaderBytes + field.bytes;
-  if (bytes > kShort) return HashLong(fields, secret, secret_bytes);
-  alignas(64) std::array<unsigned char, kShort> buffer;
-  unsigned char* end = buffer.data();
-  for (const Field& field : fields) end = Put(end, field);
-  const XXH128_hash_t hash = XXH3_128bits_withSecret(
-      buffer.data(), static_cast<size_t>(end - buffer.data()), secret, secret_bytes);
-  return {hash.low64, hash.high64};
-}
+  void Key(BlockKey key) {
+    Word(Header(kKeyAbove, sizeof(key)));
+    Word(key.low);
+    Word(key.high);
+  }
+  void Bytes(Tag tag, const void* data, size_t bytes) {
+    Word(Header(tag, bytes));
+    if (long_) {
+      if (bytes > 0) XXH3_128bits_update(&state_->state, data, bytes);
+      return;
+    }
+    if (bytes > 0) std::memcpy(end_, data, bytes);
+    end_ += bytes;
+  }
+
+  BlockKey Digest() {
+    const XXH128_hash_t hash =
+        long_ ? XXH3_128bits_digest(&state_->state)
+              : XXH3_128bits_withSecret(buffer_, static_cast<size_t>(end_ - buffer_), secret_,
+                                        secret_bytes_);
+    return {hash.low64, hash.high64};
+  }
+
+ private:
+  static constexpr size_t kShort = 512;
+  struct Stream {
+    Stream() { XXH3_INITSTATE(&state); }
+    XXH3_state_t state;
+  };
+
+  void Word(uint64_t word) {
+    if (long_) {
+      XXH3_128bits_update(&state_->state, &word, sizeof(word));
+      return;
+    }
+    std::memcpy(end_, &word, sizeof(word));
+    end_ += sizeof(word);
+  }
+
+  const unsigned char* secret_;
+  const size_t secret_bytes_;
+  const bool long_;
+  std::optional<Stream> state_;
+  unsigned char* end_ = buffer_;
+  alignas(64) unsigned char buffer_[kShort];
+};
 
 }  // namespace
 
@@ -76,23 +91,52 @@ KeyChain::KeyChain(std::string_view secret, bool collide) : collide_(collide) {
 
 BlockKey KeyChain::Root(std::string_view identity, std::string_view scope) const {
   if (collide_) return {};
-  return Hash({{kIdentity, identity.data(), identity.size()}, {kScope, scope.data(), scope.size()}},
-              secret_.data(), secret_.size());
+  Fields fields(secret_.data(), secret_.size(), identity.size() + scope.size(), 2);
+  fields.Bytes(kIdentity, identity.data(), identity.size());
+  fields.Bytes(kScope, scope.data(), scope.size());
+  return fields.Digest();
 }
 
 BlockKey KeyChain::Scope(BlockKey above, std::string_view scope) const {
   if (collide_) return {};
-  return Hash({{kKeyAbove, &above, sizeof(above)}, {kScope, scope.data(), scope.size()}},
-              secret_.data(), secret_.size());
+  Fields fields(secret_.data(), secret_.size(), sizeof(above) + scope.size(), 2);
+  fields.Key(above);
+  fields.Bytes(kScope, scope.data(), scope.size());
+  return fields.Digest();
 }
 
+// The one that is called for every block: short ones without a detour. The bytes are those that
+// Fields would write.
 BlockKey KeyChain::Block(BlockKey above, std::span<const uint32_t> tokens,
                          std::string_view extra) const {
   if (collide_) return {};
-  return Hash({{kKeyAbove, &above, sizeof(above)},
-               {kTokens, tokens.data(), tokens.size_bytes()},
-               {kExtra, extra.data(), extra.size()}},
-              secret_.data(), secret_.size());
+  constexpr size_t kWords = 64;
+  constexpr size_t kTokensAt = 4 * sizeof(uint64_t);
+  constexpr size_t kUsual = 16 * sizeof(uint32_t);  // a copy of a size known beforehand
+  const size_t bytes = tokens.size_bytes();
+  if (bytes + kTokensAt + sizeof(uint64_t) > kWords * sizeof(uint64_t) || !extra.empty()) {
+    Fields fields(secret_.data(), secret_.size(), sizeof(above) + bytes + extra.size(), 3);
+    fields.Key(above);
+    fields.Bytes(kTokens, tokens.data(), bytes);
+    fields.Bytes(kExtra, extra.data(), extra.size());
+    return fields.Digest();
+  }
+  alignas(64) std::array<uint64_t, kWords> words;
+  words[0] = Header(kKeyAbove, sizeof(above));
+  words[1] = above.low;
+  words[2] = above.high;
+  words[3] = Header(kTokens, bytes);
+  auto* at = reinterpret_cast<unsigned char*>(words.data()) + kTokensAt;
+  if (bytes == kUsual) {
+    std::memcpy(at, tokens.data(), kUsual);
+  } else {
+    std::memcpy(at, tokens.data(), bytes);
+  }
+  const uint64_t end = Header(kExtra, 0);
+  std::memcpy(at + bytes, &end, sizeof(end));
+  const XXH128_hash_t hash = XXH3_128bits_withSecret(words.data(), kTokensAt + bytes + sizeof(end),
+                                                     secret_.data(), secret_.size());
+  return {hash.low64, hash.high64};
 }
 
 }  // namespace pando

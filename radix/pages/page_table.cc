@@ -144,46 +144,42 @@ void PageTable::UnlinkAvailable(uint32_t id) {
 
 // ---- Pages
 
-PageNext PageTable::Apply(PageId page, PageOp op) {
-  PageEntry& entry = EntryOf(page);
-  const PageNext next = NextPageState(entry.state, op);
+inline PageNext PageTable::Apply(PageId page, Extent* extent, PageEntry* entry, PageOp op) {
+  const PageNext next = NextPageState(entry->state, op);
   PANDO_CHECK(next != PageNext::kBroken)
-      << "page " << page << " in state " << static_cast<int>(entry.state) << ", operation "
+      << "page " << page << " in state " << static_cast<int>(entry->state) << ", operation "
       << static_cast<int>(op);
   if (next == PageNext::kRefused) return next;
   const auto state = static_cast<PageState>(next);
-  if (state == entry.state) return next;
-  Space& space = spaces_[ExtentOfPage(page).space];
-  --space.counts[static_cast<size_t>(entry.state)];
+  if (state == entry->state) return next;
+  Space& space = spaces_[extent->space];
+  --space.counts[static_cast<size_t>(entry->state)];
   ++space.counts[static_cast<size_t>(state)];
-  if (entry.loose) {  // it was held
-    entry.loose = false;
+  if (entry->loose) {  // it was held
+    entry->loose = false;
     --space.loose;
   }
-  entry.state = state;
-  if (state == PageState::kFree) Free(page);
+  entry->state = state;
+  if (state == PageState::kFree) Free(page, extent, entry);
   return next;
 }
 
-void PageTable::Free(PageId page) {
-  const uint32_t id = ExtentOf(page).value();
-  Extent& extent = extents_[id];
-  PageEntry& entry = EntryOf(page);
-  if (entry.generation == kGenerationMax) {
-    Space& space = spaces_[extent.space];
+void PageTable::Free(PageId page, Extent* extent, PageEntry* entry) {
+  if (entry->generation == kGenerationMax) {
+    Space& space = spaces_[extent->space];
     --space.counts[static_cast<size_t>(PageState::kFree)];
     ++space.counts[static_cast<size_t>(PageState::kQuarantined)];
-    entry.state = PageState::kQuarantined;
+    entry->state = PageState::kQuarantined;
     return;
   }
-  ++entry.generation;
-  extent.generation = std::max(extent.generation, entry.generation);
-  entry.checksum = 0;
-  entry.next_free = extent.free_head;
-  const bool was_full = extent.in_use == extent.pages;
-  extent.free_head = IndexInExtent(page);
-  --extent.in_use;
-  if (was_full) LinkAvailable(id);
+  ++entry->generation;
+  extent->generation = std::max(extent->generation, entry->generation);
+  entry->checksum = 0;
+  entry->next_free = extent->free_head;
+  const bool was_full = extent->in_use == extent->pages;
+  extent->free_head = IndexInExtent(page);
+  --extent->in_use;
+  if (was_full) LinkAvailable(ExtentOf(page).value());
 }
 
 PageId PageTable::Reserve(SpaceId id) {
@@ -199,36 +195,42 @@ PageId PageTable::Reserve(SpaceId id) {
   }
   if (++extent.in_use == extent.pages) UnlinkAvailable(from);
   const PageId page = MakePageId(ExtentId(from), index);
-  Apply(page, PageOp::kReserve);
+  Apply(page, &extent, &extent.entries[index], PageOp::kReserve);
   return page;
 }
 
 void PageTable::Hold(PageId page) {
-  Apply(page, PageOp::kHold);
-  ++EntryOf(page).holds;
+  Extent& extent = ExtentOfPage(page);
+  PageEntry& entry = extent.entries[IndexInExtent(page)];
+  Apply(page, &extent, &entry, PageOp::kHold);
+  ++entry.holds;
 }
 
 void PageTable::Release(PageRef ref) {
   PANDO_CHECK(ExtentOf(ref.page).value() < extents_end_ &&
-              extents_[ExtentOf(ref.page).value()].entries != nullptr)
+              ExtentOfPage(ref.page).entries != nullptr)
       << "page " << ref.page << " is in no space's extent";
-  PageEntry& entry = EntryOf(ref.page);
+  Extent& extent = ExtentOfPage(ref.page);
+  PageEntry& entry = extent.entries[IndexInExtent(ref.page)];
   PANDO_CHECK(entry.generation == ref.generation.value() && entry.holds > 0)
       << "page " << ref.page << " generation " << ref.generation << " is not held; it has "
       << entry.generation << ", " << entry.holds << " holds";
   --entry.holds;
-  Apply(ref.page, entry.holds == 0 ? PageOp::kReleaseLast : PageOp::kRelease);
+  Apply(ref.page, &extent, &entry, entry.holds == 0 ? PageOp::kReleaseLast : PageOp::kRelease);
 }
 
 bool PageTable::Commit(PageId page, uint64_t checksum) {
-  if (Apply(page, PageOp::kCommit) == PageNext::kRefused) return false;
-  EntryOf(page).checksum = checksum;
+  Extent& extent = ExtentOfPage(page);
+  PageEntry& entry = extent.entries[IndexInExtent(page)];
+  if (Apply(page, &extent, &entry, PageOp::kCommit) == PageNext::kRefused) return false;
+  entry.checksum = checksum;
   return true;
 }
 
 bool PageTable::Detach(PageId page) {
-  Apply(page, PageOp::kDetach);
-  return EntryOf(page).state == PageState::kFree;
+  Extent& extent = ExtentOfPage(page);
+  PageEntry& entry = extent.entries[IndexInExtent(page)];
+  return Apply(page, &extent, &entry, PageOp::kDetach) == PageNext::kFree;
 }
 
 void PageTable::SetLoose(PageId page, bool loose) {

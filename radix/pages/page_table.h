@@ -154,8 +154,8 @@ class PageTable {
     return extents_[ExtentOf(page).value()].entries[IndexInExtent(page)];
   }
   Extent& ExtentOfPage(PageId page) { return extents_[ExtentOf(page).value()]; }
-  PageNext Apply(PageId page, PageOp op);
-  void Free(PageId page);
+  PageNext Apply(PageId page, Extent* extent, PageEntry* entry, PageOp op);
+  void Free(PageId page, Extent* extent, PageEntry* entry);
   void LinkAvailable(uint32_t extent);
   void UnlinkAvailable(uint32_t extent);
   void GiveBack(uint32_t extent);

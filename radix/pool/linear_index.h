@@ -68,6 +68,12 @@ class LinearIndex {
   // Starts to load what Find of this hash will read first.
   void Prefetch(uint64_t hash) const { __builtin_prefetch(&buckets_[BucketOf(hash)]); }
 
+  // And then the first node.
+  void PrefetchFirst(uint64_t hash) const {
+    const uint32_t node = buckets_[BucketOf(hash)];
+    if (node != kNoNode) __builtin_prefetch(&access_.next(node));
+  }
+
   uint64_t size() const { return size_; }
   uint64_t bytes() const { return buckets_.bytes(); }
 

@@ -112,6 +112,12 @@ class Tree {
   // Takes a run without children out; its id is free, with another generation.
   void Remove(uint32_t run);
 
+  // Start to load what Remove(run) will touch: the run itself; then, a while later, what it points
+  // to.
+  void PrefetchRun(uint32_t run) const;
+  void PrefetchNeighbours(uint32_t run) const;
+  void PrefetchChain(uint32_t run) const;
+
   uint64_t memory() const;
   // Recounts all but pages and pins. Empty, or the first broken invariant.
   std::string Check() const;

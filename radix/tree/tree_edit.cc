@@ -180,4 +180,30 @@ void Tree::Remove(uint32_t id) {
   FreeRun(id);
 }
 
+// ---- Prefetch
+
+void Tree::PrefetchRun(uint32_t id) const {
+  const auto* lines = reinterpret_cast<const char*>(&runs_[id]);
+  __builtin_prefetch(lines, 1);
+  __builtin_prefetch(lines + 64, 1);
+}
+
+void Tree::PrefetchNeighbours(uint32_t id) const {
+  const Run& run = runs_[id];
+  const auto load = [this](uint32_t other) {
+    if (other != kNoNode) __builtin_prefetch(&runs_[other].end_key, 1);
+  };
+  load(run.previous_sibling);
+  load(run.next_sibling);
+  if (run.blocks > 0) {
+    __builtin_prefetch(run.words - 2, 1);  // where malloc keeps its size
+    __builtin_prefetch(run.pages(shape(run), run.blocks - 1));
+  }
+  index_.Prefetch(run.first_key.low);
+}
+
+void Tree::PrefetchChain(uint32_t id) const {
+  index_.PrefetchFirst(runs_[id].first_key.low);
+}
+
 }  // namespace pando
