@@ -36,6 +36,7 @@ void Replica::StartProcess(size_t index) {
   Process& process = processes_[index];
   if (stopping_ || process.alive) return;
   process.alive = true;
+  process.session = SessionId();
   process.replaces = SessionId();
   ++process.life;
   Attach(index);
@@ -65,7 +66,9 @@ void Replica::Attach(size_t index) {
                                "an attach was refused as wrong");
         attached.attached = answer.code == Code::kOk;
         if (attached.attached) return;
-        world_.events->After(1000, [this, index] { Attach(index); });
+        world_.events->After(1000, [this, index, session = attached.session] {
+          if (processes_[index].session == session) Attach(index);
+        });
       });
 }
 
@@ -101,14 +104,9 @@ void Replica::Die(size_t index) {
   process.attached = false;
   const SessionId session = process.session;
   const uint64_t life = process.life;
-  if (world_.random->OneIn(2)) {
-    world_.node->Close(session);
-    world_.events->After(world_.random->Below(4000), [this, index, life] { Exited(index, life); });
-  } else {
-    Exited(index, life);
-    world_.events->After(world_.random->Below(200),
-                         [this, session] { world_.node->Close(session); });
-  }
+  if (world_.random->OneIn(2)) return Exited(index, life);
+  world_.node->Close(session);
+  world_.events->After(world_.random->Below(4000), [this, index, life] { Exited(index, life); });
 }
 
 void Replica::Exited(size_t index, uint64_t life) {
@@ -119,6 +117,9 @@ void Replica::Exited(size_t index, uint64_t life) {
   LeaveCopies(&process);
   if (process.replaces != SessionId()) world_.node->Exit(process.replaces);
   world_.node->Exit(process.session);
+  // Its socket ends with it, be it seen a little later.
+  world_.events->After(world_.random->Below(200),
+                       [this, session = process.session] { world_.node->Close(session); });
   // The engine's other processes mostly follow.
   for (size_t i = 0; i < processes_.size(); ++i) {
     if (i == index || !processes_[i].alive || world_.random->OneIn(3)) continue;

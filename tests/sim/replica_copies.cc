@@ -27,9 +27,9 @@ void Replica::RunPart(const JobRef& job, uint32_t shard) {
                             if (begun == nullptr || begun->items[0].code != Code::kOk) {
                               return PartDone(job, false);
                             }
-                            // The process may have attached anew since: then this answer is lost
-                            // with the socket.
-                            if (processes_[index].session == session)
+                            // The dead touch nothing.
+                            const Process& touching = processes_[index];
+                            if (touching.alive && touching.session == session)
                               Touch(job, begun->items[0], shard);
                           });
       });
