@@ -57,6 +57,8 @@ bool Cache::Commit(PathRef path, BlockCount block, ShardId shard, PageRef page, 
   if (shard.value() >= form.shards) return false;
   const PageId there(run.pages(form, place.block)[shard.value()]);
   if (!(pages_.ref(there) == page) || !pages_.Commit(there, checksum)) return false;
+  if (place.block != run.complete) return true;
+  if (form.shards == 1) ++run.complete;
   while (run.complete < run.blocks && BlockComplete(run, run.complete)) ++run.complete;
   return true;
 }
