@@ -284,6 +284,17 @@ void Holds::ReleaseAllOf(ReplicaNumber replica, SessionId session) {
   }
 }
 
+bool Holds::HoldsAny(ReplicaNumber replica, SessionId session) const {
+  auto it = replicas_.find(replica);
+  if (it == replicas_.end()) return false;
+  for (const Claim* claim = it->second.oldest; claim != nullptr; claim = claim->newer) {
+    for (const Part& part : claim->parts) {
+      if (part.state == Part::State::kHolding && part.session == session) return true;
+    }
+  }
+  return false;
+}
+
 void Holds::Forget(ReplicaNumber replica) {
   auto it = replicas_.find(replica);
   if (it == replicas_.end()) return;

@@ -80,6 +80,7 @@ class Holds {
   void EndClaimsOf(ReplicaNumber replica);
   // Ends all holds of a session whose process can touch nothing any more. Its claims are over.
   void ReleaseAllOf(ReplicaNumber replica, SessionId session);
+  bool HoldsAny(ReplicaNumber replica, SessionId session) const;
   // All processes of the replica have gone.
   void Forget(ReplicaNumber replica);
 

@@ -1,17 +1,18 @@
 // Replicas: who is attached. Sessions are connections; a replica is one engine on this host, made
 // of a scheduler session and a worker session for each shard (or one session of role both).
 //
-//   opened ──Attach──► attached ──┬── socket ends ──► closed ──┬── pidfd fires ──► gone
-//                                 └── pidfd fires ──► exited ──┴── socket ends ──► gone
+//   opened ──Attach──► attached ──┬── socket ends, holds left ──► closed ── pidfd fires ──► gone
+//                                 ├── socket ends, no hold ──────────────────────────────► gone
+//                                 └── pidfd fires ──► exited ── socket ends ─────────────► gone
 //
 // Invariants:
 //  1. A replica takes claims only while every place in it has a session whose socket is open and
 //     whose process lives, and its space is known.
-//  2. A place whose process lives is taken over only by a session that names the old one
-//     (`replaces`).
+//  2. A place whose session is open, or holds pages in a living process, is taken over only by a
+//     session that names the old one (`replaces`).
 //  3. The space's fields are the union of what the sessions said; two that contradict each other
 //     are never in one replica.
-//  4. The key is free again when the processes of all its sessions have gone.
+//  4. The key is free again when all its sessions have gone.
 //
 // Owner thread only.
 #ifndef PANDO_NODE_CORE_REPLICAS_H_
@@ -41,7 +42,7 @@ struct Session {
   ShardId shard;
   bool attached = false;
   bool open = true;   // its socket
-  bool alive = true;  // its process, from Attach on
+  bool alive = true;  // its process, from Attach on, as far as it could touch pages
 
   bool schedules() const { return role != Role::kWorker; }
   bool works() const { return role != Role::kScheduler; }

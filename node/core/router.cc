@@ -43,7 +43,11 @@ void Router::Take(const SessionClosed& closed) {
   session->open = false;
   LoseSession(*session);
   context_.Reached(CoreStep::kSessionClosed);
-  replicas_.Prune(session);
+  // Pages are touched only under a hold: who has none left needs no life line any more.
+  if (session->replica == nullptr || !holds_.HoldsAny(session->replica->number, session->id)) {
+    session->alive = false;
+  }
+  if (auto gone = replicas_.Prune(session)) holds_.Forget(*gone);
 }
 
 void Router::Take(const ProcessExited& exited) {

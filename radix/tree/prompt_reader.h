@@ -13,7 +13,7 @@
 #include <span>
 #include <string_view>
 
-#include "radix/prefix_cache.h"
+#include "radix/key/prompt.h"
 
 namespace pando {
 

@@ -26,10 +26,10 @@
 #include <vector>
 
 #include "radix/key/block_key.h"
+#include "radix/key/prompt.h"
 #include "radix/pool/chunked_array.h"
 #include "radix/pool/interner.h"
 #include "radix/pool/linear_index.h"
-#include "radix/prefix_cache.h"
 #include "radix/tree/prompt_reader.h"
 #include "radix/tree/run.h"
 
