@@ -49,7 +49,7 @@ std::string Thousands(uint64_t value) {
   std::string text = std::to_string(value);
   for (size_t at = text.size(); at > 3;) {
     at -= 3;
-    text.insert(at, ",");
+    text.insert(text.begin() + static_cast<ptrdiff_t>(at), ',');
   }
   return text;
 }

@@ -218,9 +218,11 @@ TEST(AttachTest, ShiftedBordersOfFieldsAreOtherSpaces) {
   EXPECT_EQ(node.status().spaces.size(), lists.size());
 }
 
-TEST(AttachTest, APlaceWhoseProcessLivesIsTakenOnlyByNamingItsSession) {
+TEST(AttachTest, APlaceThatStillHoldsPagesIsTakenOnlyByNamingItsSession) {
   CoreDriver node;
   const Engine engine = node.StartEngine("r");
+  const ReserveAnswer reserved = node.Reserve(engine, BlocksPrompt(1, 3));
+  node.Begin(engine.scheduler, reserved.claim);
   const SessionId second = node.Open();
   const Answer twice = node.Send(second, CoreDriver::AttachAs("r", Role::kBoth, 0));
   EXPECT_EQ(twice.code, Code::kUnavailable);
@@ -238,6 +240,22 @@ TEST(AttachTest, APlaceWhoseProcessLivesIsTakenOnlyByNamingItsSession) {
   node.Kill(second);
   EXPECT_EQ(node.status().sessions, 0u);
   EXPECT_EQ(node.status().replicas, 0u);
+  node.ExpectBase();
+}
+
+// An engine that builds its connector anew in the same process gets its place back by itself.
+TEST(AttachTest, AClosedSessionThatHoldsNothingLeavesItsPlaceAtOnce) {
+  CoreDriver node;
+  const Engine engine = node.StartEngine("r");
+  node.Store(engine, BlocksPrompt(1, 3));
+  node.Close(engine.scheduler);
+  EXPECT_EQ(node.status().sessions, 0u);
+  EXPECT_EQ(node.status().replicas, 0u);
+  const Engine again = node.StartEngine("r");
+  EXPECT_EQ(node.LoadAndSettle(again, RequestId(1), BlocksPrompt(1, 4)), 3u);
+  node.Exit(engine.scheduler);  // the life line of the old session says nothing about the new one
+  EXPECT_EQ(node.status().sessions, 1u);
+  node.ExpectBase();
 }
 
 TEST(AttachTest, AnOpenSessionThatIsReplacedIsClosed) {
@@ -260,6 +278,8 @@ TEST(AttachTest, AnOpenSessionThatIsReplacedIsClosed) {
 TEST(AttachTest, AKeyIsFreeOnceAllItsProcessesHaveGone) {
   CoreDriver node;
   const Engine engine = node.StartEngine("r", 2);
+  const ReserveAnswer reserved = node.Reserve(engine, BlocksPrompt(1, 3));
+  node.Begin(engine.workers[1], reserved.claim);
   node.Kill(engine.scheduler);
   node.Kill(engine.workers[0]);
   EngineOptions other;
@@ -269,7 +289,7 @@ TEST(AttachTest, AKeyIsFreeOnceAllItsProcessesHaveGone) {
             Code::kInvalid);
   node.Close(engine.workers[1]);
   EXPECT_EQ(node.Send(early, CoreDriver::AttachAs("r", Role::kBoth, 0, other)).code, Code::kInvalid)
-      << "a closed socket is not a dead process";
+      << "a closed socket is not a dead process: it may still write";
   node.Exit(engine.workers[1]);
   EXPECT_EQ(node.Send(early, CoreDriver::AttachAs("r", Role::kBoth, 0, other)).code, Code::kOk);
   node.ExpectBase();
