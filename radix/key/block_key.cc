@@ -80,6 +80,40 @@ class Fields {
   alignas(64) unsigned char buffer_[kShort];
 };
 
+// Apart from its caller, which would make room for its buffer even when it does not need it.
+[[gnu::noinline]] BlockKey AnyBlock(BlockKey above, std::span<const uint32_t> tokens,
+                                    std::string_view extra, const unsigned char* secret,
+                                    size_t secret_bytes) {
+  Fields fields(secret, secret_bytes, sizeof(above) + tokens.size_bytes() + extra.size(), 3);
+  fields.Key(above);
+  fields.Bytes(kTokens, tokens.data(), tokens.size_bytes());
+  fields.Bytes(kExtra, extra.data(), extra.size());
+  return fields.Digest();
+}
+
+constexpr size_t kUsualTokens = 16;
+
+// A block of kUsualTokens tokens and nothing extra. Written by whole words at places known
+// beforehand, so that the compiler keeps them in registers: a chain of keys waits for nothing but
+// the hash.
+[[gnu::flatten]] BlockKey UsualBlock(BlockKey above, const uint32_t* tokens,
+                                     const unsigned char* secret, size_t secret_bytes) {
+  constexpr size_t kTokenWords = kUsualTokens * sizeof(uint32_t) / sizeof(uint64_t);
+  std::array<uint64_t, 4 + kTokenWords + 1> words;
+  words[0] = Header(kKeyAbove, sizeof(above));
+  words[1] = above.low;
+  words[2] = above.high;
+  words[3] = Header(kTokens, kUsualTokens * sizeof(uint32_t));
+#pragma GCC unroll 8
+  for (size_t i = 0; i < kTokenWords; ++i) {
+    std::memcpy(&words[4 + i], tokens + 2 * i, sizeof(uint64_t));
+  }
+  words[4 + kTokenWords] = Header(kExtra, 0);
+  const XXH128_hash_t hash =
+      XXH3_128bits_withSecret(words.data(), sizeof(words), secret, secret_bytes);
+  return {hash.low64, hash.high64};
+}
+
 }  // namespace
 
 KeyChain::KeyChain(std::string_view secret, bool collide) : collide_(collide) {
@@ -105,38 +139,29 @@ BlockKey KeyChain::Scope(BlockKey above, std::string_view scope) const {
   return fields.Digest();
 }
 
-// The one that is called for every block: short ones without a detour. The bytes are those that
-// Fields would write.
+// The one that is called for every block: the usual size without a branch, or memory between the
+// key above and its hash. The bytes are those that AnyBlock writes.
 BlockKey KeyChain::Block(BlockKey above, std::span<const uint32_t> tokens,
                          std::string_view extra) const {
   if (collide_) return {};
-  constexpr size_t kWords = 64;
-  constexpr size_t kTokensAt = 4 * sizeof(uint64_t);
-  constexpr size_t kUsual = 16 * sizeof(uint32_t);  // a copy of a size known beforehand
-  const size_t bytes = tokens.size_bytes();
-  if (bytes + kTokensAt + sizeof(uint64_t) > kWords * sizeof(uint64_t) || !extra.empty()) {
-    Fields fields(secret_.data(), secret_.size(), sizeof(above) + bytes + extra.size(), 3);
-    fields.Key(above);
-    fields.Bytes(kTokens, tokens.data(), bytes);
-    fields.Bytes(kExtra, extra.data(), extra.size());
-    return fields.Digest();
+  if (tokens.size() == kUsualTokens && extra.empty()) {
+    return UsualBlock(above, tokens.data(), secret_.data(), secret_.size());
   }
-  alignas(64) std::array<uint64_t, kWords> words;
-  words[0] = Header(kKeyAbove, sizeof(above));
-  words[1] = above.low;
-  words[2] = above.high;
-  words[3] = Header(kTokens, bytes);
-  auto* at = reinterpret_cast<unsigned char*>(words.data()) + kTokensAt;
-  if (bytes == kUsual) {
-    std::memcpy(at, tokens.data(), kUsual);
-  } else {
-    std::memcpy(at, tokens.data(), bytes);
+  return AnyBlock(above, tokens, extra, secret_.data(), secret_.size());
+}
+
+[[gnu::flatten]] BlockKey KeyChain::Blocks(BlockKey above, std::span<const uint32_t> tokens,
+                                           size_t block_tokens) const {
+  if (collide_ || block_tokens != kUsualTokens) {
+    for (size_t at = 0; at < tokens.size(); at += block_tokens) {
+      above = Block(above, tokens.subspan(at, block_tokens), {});
+    }
+    return above;
   }
-  const uint64_t end = Header(kExtra, 0);
-  std::memcpy(at + bytes, &end, sizeof(end));
-  const XXH128_hash_t hash = XXH3_128bits_withSecret(words.data(), kTokensAt + bytes + sizeof(end),
-                                                     secret_.data(), secret_.size());
-  return {hash.low64, hash.high64};
+  for (size_t at = 0; at < tokens.size(); at += kUsualTokens) {
+    above = UsualBlock(above, tokens.data() + at, secret_.data(), secret_.size());
+  }
+  return above;
 }
 
 }  // namespace pando

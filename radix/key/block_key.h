@@ -40,6 +40,9 @@ class KeyChain {
   BlockKey Root(std::string_view identity, std::string_view scope) const;
   BlockKey Scope(BlockKey above, std::string_view scope) const;
   BlockKey Block(BlockKey above, std::span<const uint32_t> tokens, std::string_view extra) const;
+  // The key of the last of several blocks that follow each other and have nothing extra: as many
+  // calls of Block. `tokens` are whole blocks.
+  BlockKey Blocks(BlockKey above, std::span<const uint32_t> tokens, size_t block_tokens) const;
 
  private:
   // Longer than XXH3 asks for, so that keys of all lengths depend on all of the cluster's secret.
