@@ -69,7 +69,18 @@ void PrefixCache::Release(std::span<const PageView> pages) {
 
 bool PrefixCache::Commit(PathRef path, BlockCount block, ShardId shard, PageRef page,
                          uint64_t checksum) {
-  return impl_->cache.Commit(path, block, shard, page, checksum);
+  const PageView view{.page = page, .checksum = 0};
+  return impl_->cache.Commit(path, block, shard, {&view, 1}, {&checksum, 1}) == BlockCount(1);
+}
+
+BlockCount PrefixCache::Commit(PathRef path, BlockCount from, ShardId shard,
+                               std::span<const PageView> pages,
+                               std::span<const uint64_t> checksums) {
+  return impl_->cache.Commit(path, from, shard, pages, checksums);
+}
+
+uint64_t PrefixCache::PagesToWrite(const Reservation& reservation) const {
+  return impl_->cache.PagesToWrite(reservation);
 }
 
 bool PrefixCache::Drop(PathRef path, BlockCount block, ShardId shard, PageRef page) {

@@ -172,6 +172,13 @@ class PrefixCache {
   // given `page`. The hold stays until Release. False if that page is no longer reserved for that
   // block.
   bool Commit(PathRef path, BlockCount block, ShardId shard, PageRef page, uint64_t checksum);
+  // The same for many: pages[i] with checksums[i] is the page of block from + i. Ends with the
+  // first that it cannot publish; returns how many it did.
+  BlockCount Commit(PathRef path, BlockCount from, ShardId shard, std::span<const PageView> pages,
+                    std::span<const uint64_t> checksums);
+  // How many pages of a reservation are still to be committed: 0 when its path has gone. Every page
+  // that is reserved or receiving is one of exactly one reservation that was not finished.
+  uint64_t PagesToWrite(const Reservation& reservation) const;
 
   // Cuts block `block` of `path` out, with all below it. False if it was no longer `page` of
   // `shard`.

@@ -171,8 +171,7 @@ void Cache::Unpin(PathRef path) {
   const uint32_t end = path.run.value();
   UnpinPath(end);
   TouchPath(end, 0);
-  CutUnfinished(end);
-  if (Alive(path)) JoinPath(end);
+  JoinPath(end);
 }
 
 // ---- Eviction
@@ -311,16 +310,17 @@ void Cache::Cut(uint32_t id, uint32_t at) {
     if (pinned.pins == 0) SetProtected(&pinned, false);
   }
   UpdateCandidate(above);
-  CutUnfinished(above);
+  if (gone_pins > 0) CutUnfinished(above);
 }
 
-// Incomplete blocks that no reservation can finish any more go: from the highest one on.
+// Incomplete blocks that no reservation can finish any more, because the end of its path has gone,
+// go: from the highest one on, with those of other reservations below them. Such blocks lie on one
+// path, and what a cut here ends has none above it: this does not call itself a second time.
 void Cache::CutUnfinished(uint32_t end) {
   uint32_t highest = kNoNode;
   for (uint32_t id = end; !tree_.run(id).is_root(); id = tree_.run(id).parent) {
     const Run& run = tree_.run(id);
-    if (run.pins > 0) break;  // so is all above
-    if (!run.is_complete()) highest = id;
+    if (!run.is_complete() && !tree_.HasFiller(run)) highest = id;
   }
   if (highest != kNoNode) Cut(highest, tree_.run(highest).complete);
 }
@@ -362,8 +362,8 @@ void Cache::VisitRuns(SpaceId space, uint64_t limit,
       id = run.first_child;
       continue;
     }
-    while (id != root && tree_.run(id).next_sibling == kNoNode) id = tree_.run(id).parent;
-    id = id == root ? kNoNode : tree_.run(id).next_sibling;
+    while (id != root && tree_.next_sibling(id) == kNoNode) id = tree_.run(id).parent;
+    id = id == root ? kNoNode : tree_.next_sibling(id);
   }
 }
 

@@ -9,8 +9,8 @@
 //   a run is protected      if pins > 0 (then all above it is protected too)
 //   a run is a candidate    if it has no children and pins == 0
 //   what can be evicted     is exactly what is not protected: a number that is kept, not searched
-// and a run with incomplete blocks is always protected, by the reservation that fills it; when the
-// last such pin goes, so do the incomplete blocks.
+// and a run with incomplete blocks is always protected, by the reservation that fills it; when that
+// one's path loses its end, so do all its incomplete blocks go, though others may pin them.
 //
 // Threads: owner thread only.
 #ifndef PANDO_RADIX_CACHE_CACHE_H_
@@ -50,7 +50,9 @@ class Cache {
 
   bool Hold(PathRef path, BlockCount from, BlockCount to, ShardId shard,
             std::vector<PageView>* pages);
-  bool Commit(PathRef path, BlockCount block, ShardId shard, PageRef page, uint64_t checksum);
+  BlockCount Commit(PathRef path, BlockCount from, ShardId shard, std::span<const PageView> pages,
+                    std::span<const uint64_t> checksums);
+  uint64_t PagesToWrite(const Reservation& reservation) const;
   bool Drop(PathRef path, BlockCount block, ShardId shard, PageRef page);
   BlockCount Evict(SpaceId space, BlockCount blocks);
 

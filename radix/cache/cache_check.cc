@@ -41,11 +41,13 @@ std::string Cache::CheckRunState(uint32_t id) const {
   const Run& run = tree_.run(id);
   const std::string name = "run " + std::to_string(id) + ": ";
   uint64_t pins = run.pins_own;
-  for (uint32_t c = run.first_child; c != kNoNode; c = tree_.run(c).next_sibling) {
+  for (uint32_t c = run.first_child; c != kNoNode; c = tree_.next_sibling(c)) {
     pins += tree_.run(c).pins;
   }
   if (pins != run.pins) return name + "pins miscounted";
-  if (!run.is_complete() && run.pins == 0) return name + "incomplete, and nobody fills it";
+  if (!run.is_complete() && (run.pins == 0 || !tree_.HasFiller(run))) {
+    return name + "incomplete, and nobody fills it";
+  }
   uint32_t complete = 0;
   while (complete < run.blocks && BlockComplete(run, complete)) ++complete;
   if (complete != run.complete) return name + "complete blocks miscounted";

@@ -48,19 +48,50 @@ bool Cache::Hold(PathRef path, BlockCount from, BlockCount to, ShardId shard,
   return true;
 }
 
-bool Cache::Commit(PathRef path, BlockCount block, ShardId shard, PageRef page, uint64_t checksum) {
-  if (!Alive(path) || block >= path.blocks) return false;
-  const Place place = Locate(path, block.value());
-  if (place.run == kNoNode) return false;
-  Run& run = tree_.run(place.run);
-  const BlockShape form = tree_.shape(run);
-  if (shard.value() >= form.shards) return false;
-  const PageId there(run.pages(form, place.block)[shard.value()]);
-  if (!(pages_.ref(there) == page) || !pages_.Commit(there, checksum)) return false;
-  if (place.block != run.complete) return true;
-  if (form.shards == 1) ++run.complete;
-  while (run.complete < run.blocks && BlockComplete(run, run.complete)) ++run.complete;
-  return true;
+// Run by run, downwards; the pages of a run by one walk along its column.
+BlockCount Cache::Commit(PathRef path, BlockCount from, ShardId shard,
+                         std::span<const PageView> pages, std::span<const uint64_t> checksums) {
+  if (!Alive(path)) return BlockCount(0);
+  const auto wanted = static_cast<uint32_t>(std::min(pages.size(), checksums.size()));
+  uint32_t done = 0;
+  while (done < wanted && from + BlockCount(done) < path.blocks) {
+    const Place place = Locate(path, from.value() + done);
+    if (place.run == kNoNode) break;
+    Run& run = tree_.run(place.run);
+    const uint32_t shards = tree_.shape(run).shards;
+    if (shard.value() >= shards) break;
+    const uint32_t* column = run.pages(tree_.shape(run), 0) + shard.value();
+    const uint32_t end = std::min(run.blocks, place.block + wanted - done);
+    uint32_t block = place.block;
+    while (block < end && pages_.Commit(PageId(column[uint64_t{block} * shards]), pages[done].page,
+                                        checksums[done])) {
+      ++block;
+      ++done;
+    }
+    if (place.block <= run.complete && block > run.complete) {
+      if (shards == 1) run.complete = block;
+      while (run.complete < run.blocks && BlockComplete(run, run.complete)) ++run.complete;
+    }
+    if (block < end) break;
+  }
+  return BlockCount(done);
+}
+
+// The pages of the reservation that are still to be committed.
+uint64_t Cache::PagesToWrite(const Reservation& reservation) const {
+  const PathRef path = reservation.path;
+  if (reservation.status != ReserveStatus::kOk || !Alive(path)) return 0;
+  uint64_t pages = 0;
+  for (uint32_t id = path.run.value(); tree_.run(id).end() > reservation.from.value();) {
+    const Run& run = tree_.run(id);
+    const uint32_t* page = run.pages(tree_.shape(run), 0);
+    for (uint64_t i = 0; i < uint64_t{run.blocks} * tree_.shape(run).shards; ++i) {
+      const PageState state = pages_.entry(PageId(page[i])).state;
+      pages += state == PageState::kReserved || state == PageState::kReceiving ? 1 : 0;
+    }
+    id = run.parent;
+  }
+  return pages;
 }
 
 }  // namespace pando

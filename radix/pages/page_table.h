@@ -115,6 +115,11 @@ class PageTable {
   void Release(PageRef page);
   // False: the table refuses.
   bool Commit(PageId page, uint64_t checksum);
+  // The same if `page` still is `expected`.
+  bool Commit(PageId page, PageRef expected, uint64_t checksum) {
+    return page == expected.page && EntryOf(page).generation == expected.generation.value() &&
+           Commit(page, checksum);
+  }
   // True if the page is free now, false if it is quarantined until its last Release.
   bool Detach(PageId page);
 

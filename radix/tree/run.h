@@ -28,6 +28,12 @@ struct BlockShape {
   }
 };
 
+// A run's neighbours among its parent's children. Apart from the run: to take a run out is to write
+// to both neighbours, which lie anywhere, and eight bytes a run stay in the processor's cache.
+struct Siblings {
+  uint32_t previous = kNoNode, next = kNoNode;
+};
+
 struct alignas(64) Run {
   // What a match reads.
   BlockKey first_key;         // of its first block
@@ -48,8 +54,10 @@ struct alignas(64) Run {
   // The rest.
   BlockKey end_key;     // of its last block; kept while it has children
   uint64_t writer = 0;  // who fills its incomplete blocks
+  // The end of the path that was reserved with its incomplete blocks: while it is there, they can
+  // be completed.
+  uint32_t filler = kNoNode, filler_generation = 0;
   uint32_t first_child = kNoNode;
-  uint32_t previous_sibling = kNoNode, next_sibling = kNoNode;
   uint32_t generation = 1;
   uint32_t pins = 0;      // paths that end in it or below it
   uint32_t pins_own = 0;  // paths that end in it

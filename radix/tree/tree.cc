@@ -191,6 +191,9 @@ BlockKey Tree::KeyAt(const Run& run, uint32_t at) const {
   if (run.has_end_key && at == run.blocks) return run.end_key;
   BlockKey key = run.first_key;
   const BlockShape form = shape(run);
+  if (!run.has_extras) {
+    return keys_.Blocks(key, {run.tokens(form, 1), uint64_t{at - 1} * form.tokens}, form.tokens);
+  }
   for (uint32_t block = 1; block < at; ++block) {
     key = keys_.Block(key, {run.tokens(form, block), form.tokens}, ExtraOf(run, block));
   }
@@ -204,8 +207,8 @@ void Tree::KnowEndKey(Run* run) {
 }
 
 uint64_t Tree::memory() const {
-  uint64_t bytes = runs_.bytes() + words_ * sizeof(uint32_t) + index_.bytes() + scopes_.memory() +
-                   extras_.memory() + spaces_.capacity() * sizeof(Space);
+  uint64_t bytes = runs_.bytes() + siblings_.bytes() + words_ * sizeof(uint32_t) + index_.bytes() +
+                   scopes_.memory() + extras_.memory() + spaces_.capacity() * sizeof(Space);
   for (const Space& space : spaces_) bytes += space.identity.capacity();
   return bytes;
 }

@@ -79,7 +79,13 @@ class Tree {
   const Run& run(uint32_t id) const { return runs_[id]; }
   // Ids of runs are below this.
   uint64_t ids() const { return used_; }
+  uint32_t next_sibling(uint32_t id) const { return siblings_[id].next; }
   BlockShape shape(const Run& run) const { return spaces_[run.space].shape; }
+  // Whether the path that was reserved with the run's incomplete blocks is still there.
+  bool HasFiller(const Run& run) const {
+    return run.filler != kNoNode && runs_[run.filler].live &&
+           runs_[run.filler].generation == run.filler_generation;
+  }
   std::string_view scope_name(uint32_t scope) const { return scopes_.bytes(scope); }
   // The path's names, joined by '>'.
   std::string ScopePath(uint32_t scope) const;
@@ -169,6 +175,7 @@ class Tree {
 
   const KeyChain keys_;
   Runs runs_;
+  ChunkedArray<Siblings, 8> siblings_;
   LinearIndex<Access> index_;
   Interner scopes_;
   Interner extras_;

@@ -16,7 +16,8 @@ uint32_t Tree::NewRun() {
   if (id != kNoNode) {
     free_ = runs_[id].index_next;
   } else {
-    if (used_ == kNoNode || !runs_.EnsureSize(uint64_t{used_} + 1)) return kNoNode;
+    const uint64_t ids = uint64_t{used_} + 1;
+    if (used_ == kNoNode || !runs_.EnsureSize(ids) || !siblings_.EnsureSize(ids)) return kNoNode;
     id = used_++;
   }
   Run& run = runs_[id];
@@ -194,6 +195,8 @@ void Tree::Link(Chain chain, uint32_t parent) {
     Run& run = runs_[id];
     const uint32_t below = run.first_child;
     run.first_child = kNoNode;
+    run.filler = chain.bottom;
+    run.filler_generation = runs_[chain.bottom].generation;
     Adopt(parent, id);
     index_.Insert(id);
     ++space.runs;

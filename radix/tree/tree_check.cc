@@ -29,14 +29,14 @@ std::string Tree::CheckRun(uint32_t id) const {
   const std::string name = "run " + std::to_string(id) + ": ";
   if (run.complete > run.blocks) return name + "more complete blocks than blocks";
   uint32_t children = 0, before = kNoNode;
-  for (uint32_t c = run.first_child; c != kNoNode; c = runs_[c].next_sibling) {
+  for (uint32_t c = run.first_child; c != kNoNode; c = siblings_[c].next) {
     const Run& child = runs_[c];
-    if (!child.live || child.parent != id || child.previous_sibling != before) {
+    if (!child.live || child.parent != id || siblings_[c].previous != before) {
       return name + "a child's links are wrong";
     }
     if (child.depth != run.end() || child.space != run.space)
       return name + "a child lies elsewhere";
-    for (uint32_t d = child.next_sibling; d != kNoNode; d = runs_[d].next_sibling) {
+    for (uint32_t d = siblings_[c].next; d != kNoNode; d = siblings_[d].next) {
       const Run& other = runs_[d];
       if (other.scope == child.scope && other.first_key == child.first_key &&
           ExtraOf(other, 0) == ExtraOf(child, 0) &&

@@ -11,27 +11,19 @@ namespace pando {
 
 void Tree::Adopt(uint32_t parent, uint32_t child) {
   Run& above = runs_[parent];
-  Run& run = runs_[child];
-  run.parent = parent;
-  run.previous_sibling = kNoNode;
-  run.next_sibling = above.first_child;
-  if (above.first_child != kNoNode) runs_[above.first_child].previous_sibling = child;
+  runs_[child].parent = parent;
+  siblings_[child] = {.previous = kNoNode, .next = above.first_child};
+  if (above.first_child != kNoNode) siblings_[above.first_child].previous = child;
   above.first_child = child;
   ++above.children;
 }
 
 void Tree::Disown(uint32_t child) {
-  Run& run = runs_[child];
-  Run& above = runs_[run.parent];
-  if (run.previous_sibling == kNoNode) {
-    above.first_child = run.next_sibling;
-  } else {
-    runs_[run.previous_sibling].next_sibling = run.next_sibling;
-  }
-  if (run.next_sibling != kNoNode) {
-    runs_[run.next_sibling].previous_sibling = run.previous_sibling;
-  }
-  run.previous_sibling = run.next_sibling = kNoNode;
+  Run& above = runs_[runs_[child].parent];
+  const auto [previous, next] = siblings_[child];
+  (previous == kNoNode ? above.first_child : siblings_[previous].next) = next;
+  if (next != kNoNode) siblings_[next].previous = previous;
+  siblings_[child] = {};
   --above.children;
 }
 
@@ -68,6 +60,8 @@ uint32_t Tree::Split(uint32_t lower, uint32_t at, uint32_t lower_complete) {
   above.blocks = at;
   above.complete = std::min(run.complete, at);
   above.writer = run.writer;
+  above.filler = run.filler;
+  above.filler_generation = run.filler_generation;
   above.pins = run.pins;
   above.first_key = run.first_key;
   CopyColumns(run, {0, at}, &above, 0);
@@ -186,15 +180,14 @@ void Tree::PrefetchRun(uint32_t id) const {
   const auto* lines = reinterpret_cast<const char*>(&runs_[id]);
   __builtin_prefetch(lines, 1);
   __builtin_prefetch(lines + 64, 1);
+  __builtin_prefetch(&siblings_[id], 1);
 }
 
 void Tree::PrefetchNeighbours(uint32_t id) const {
   const Run& run = runs_[id];
-  const auto load = [this](uint32_t other) {
-    if (other != kNoNode) __builtin_prefetch(&runs_[other].end_key, 1);
-  };
-  load(run.previous_sibling);
-  load(run.next_sibling);
+  const auto [previous, next] = siblings_[id];
+  if (previous != kNoNode) __builtin_prefetch(&siblings_[previous], 1);
+  if (next != kNoNode) __builtin_prefetch(&siblings_[next], 1);
   if (run.blocks > 0) {
     __builtin_prefetch(run.words - 2, 1);  // where malloc keeps its size
     __builtin_prefetch(run.pages(shape(run), run.blocks - 1));

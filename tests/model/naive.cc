@@ -80,7 +80,6 @@ void NaiveCache::Unpin(const std::shared_ptr<NaivePath>& path) {
   if (!path->alive) return;
   Unregister(path);
   Touch(*path);
-  RemoveUnfinished();
 }
 
 uint32_t NaiveCache::Freed(const NaiveBlock& block) const {
@@ -142,6 +141,7 @@ ReserveStatus NaiveCache::Reserve(const Prompt& prompt, uint32_t to, uint64_t wr
     if (block->parent != nullptr) ++block->parent->children;
     block->depth = b;
     block->writer = writer;
+    block->filler = path;
     block->pins = 1;
     block->committed.assign(shards_, false);
     block->holds.assign(shards_, 0);
@@ -171,14 +171,19 @@ void NaiveCache::RemoveBelow(const BlockPtr& top) {
   for (const BlockPtr& block : gone) Remove(block);
 }
 
-// Incomplete blocks that nobody can finish go, with all below them.
+// Incomplete blocks that nobody can finish go, with all below them: paths that ended there lose
+// their protection.
 void NaiveCache::RemoveUnfinished() {
   for (bool again = true; again;) {
     again = false;
     for (const auto& [name, block] : blocks_) {
-      if (block->pins > 0 || block->Complete()) continue;
+      const std::shared_ptr<NaivePath> filler = block->filler.lock();
+      if (block->Complete() || (filler != nullptr && filler->alive)) continue;
       const BlockPtr gone = block;
       RemoveBelow(gone);
+      for (const std::shared_ptr<NaivePath>& path : std::vector(paths_)) {
+        if (!path->blocks.empty() && !path->blocks.back()->alive) Unregister(path);
+      }
       again = true;
       break;
     }
@@ -200,18 +205,7 @@ void NaiveCache::Drop(const BlockPtr& block, const std::set<const NaivePath*>& s
 
 void NaiveCache::Finish(const std::shared_ptr<NaivePath>& path) {
   if (!path->alive) return;
-  BlockPtr bad;
-  for (size_t b = path->from; b < path->blocks.size() && bad == nullptr; ++b) {
-    if (!path->blocks[b]->Complete()) bad = path->blocks[b];
-  }
   Unregister(path);
-  if (bad != nullptr) {
-    // Paths through it that end below lose their protection; those that end above never had it.
-    RemoveBelow(bad);
-    for (const std::shared_ptr<NaivePath>& other : std::vector(paths_)) {
-      if (!other->blocks.empty() && !other->blocks.back()->alive) Unregister(other);
-    }
-  }
   RemoveUnfinished();
   Touch(*path);
 }

@@ -21,12 +21,15 @@
 
 namespace pando::model {
 
+struct NaivePath;
+
 struct NaiveBlock {
   std::string name;
   NaiveBlock* parent = nullptr;
   uint32_t depth = 0;
   uint64_t used = 0;
   uint64_t writer = 0;
+  std::weak_ptr<NaivePath> filler;  // the reservation's that may complete it
   uint32_t children = 0;
   uint32_t pins = 0;  // paths that contain it
   bool alive = true;

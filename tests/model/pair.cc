@@ -44,7 +44,7 @@ void Pair::Expect(bool good, const std::string& what) {
 }
 
 void Pair::Compare() {
-  if (!trouble_.empty()) return;
+  if (!trouble_.empty() || !comparing_) return;
   const std::string broken = cache_.CheckInvariants();
   Expect(broken.empty(), broken);
   const SpaceStats stats = cache_.stats(space_);
@@ -59,6 +59,11 @@ void Pair::Compare() {
   same("committed", a.committed, b.committed);
   same("held", a.held, b.held);
   same("quarantined", a.quarantined, b.quarantined);
+  uint64_t writing = 0;
+  for (const ReservationPair& pair : reservations_) {
+    writing += cache_.PagesToWrite(pair.reservation);
+  }
+  same("pages of reservations", a.reserved + a.receiving, writing);
 }
 
 void Pair::Find(PromptText text, uint32_t limit) {
@@ -145,6 +150,20 @@ std::optional<Pair::HoldPair> Pair::TakeHold(PathRef path, const NaivePath& naiv
   return hold;
 }
 
+// By the call that takes many pages, up to the first that is refused.
+void Pair::CommitAll(const ReservationPair& pair, uint32_t shard,
+                     const std::vector<PageView>& views) {
+  const uint32_t from = pair.reservation.from.value();
+  std::vector<uint64_t> checksums(views.size());
+  for (uint32_t i = 0; i < views.size(); ++i) checksums[i] = 1000 + from + i;
+  uint32_t model = 0;
+  while (model < views.size() && naive_.Commit(*pair.naive, from + model, shard)) ++model;
+  const BlockCount real =
+      cache_.Commit(pair.reservation.path, pair.reservation.from, ShardId(shard), views, checksums);
+  Expect(real.value() == model,
+         "Commit of many: " + Number(real.value()) + ", model " + Number(model));
+}
+
 void Pair::Write(size_t index, uint32_t shard, uint64_t skip, bool keep_holds) {
   Log("Write #" + Number(index) + " shard " + Number(shard) + " skip " + Number(skip));
   const ReservationPair& pair = reservations_[index];
@@ -152,7 +171,8 @@ void Pair::Write(size_t index, uint32_t shard, uint64_t skip, bool keep_holds) {
   std::optional<HoldPair> hold = TakeHold(pair.reservation.path, *pair.naive, from, to, shard);
   Compare();
   if (!hold) return;
-  for (uint32_t i = 0; i < hold->views.size(); ++i) {
+  if (skip == 0) CommitAll(pair, shard, hold->views);
+  for (uint32_t i = 0; skip != 0 && i < hold->views.size(); ++i) {
     if (skip >> i & 1) continue;
     const bool real = cache_.Commit(pair.reservation.path, BlockCount(from + i), ShardId(shard),
                                     hold->views[i].page, 1000 + from + i);

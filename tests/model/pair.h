@@ -61,6 +61,9 @@ class Pair {
   // Ends everything that is open; then nothing may be left but committed and free pages.
   void Close();
 
+  // Whether each operation ends with the comparison and the check of all invariants.
+  void set_comparing(bool comparing) { comparing_ = comparing; }
+
   size_t pins() const { return pins_.size(); }
   size_t reservations() const { return reservations_.size(); }
   size_t holds() const { return holds_.size(); }
@@ -84,6 +87,7 @@ class Pair {
 
   void Log(const std::string& line);
   void Expect(bool good, const std::string& what);
+  void CommitAll(const ReservationPair& pair, uint32_t shard, const std::vector<PageView>& views);
   void Learn(const HoldPair& hold);
   std::optional<HoldPair> TakeHold(PathRef path, const NaivePath& naive, uint32_t from, uint32_t to,
                                    uint32_t shard);
@@ -99,6 +103,7 @@ class Pair {
   std::vector<HoldPair> holds_;
   std::map<std::pair<uint32_t, uint32_t>, const NaiveBlock*> lives_;  // {page, generation}
   std::vector<BlockPtr> kept_;  // so that an address in lives_ is one block for ever
+  bool comparing_ = true;
   std::string log_;
   std::string trouble_;
 };

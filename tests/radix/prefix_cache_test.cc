@@ -148,6 +148,40 @@ TEST_P(PrefixCacheTest, AnEmptyExtentServesAnotherSpace) {
   EXPECT_EQ(Store(two, {tokens, {}, {}}), 48u);
 }
 
+// A writer's second reservation goes off inside its first one's blocks, which nobody has written
+// yet.
+//
+//   first    [a b c d]      second, from x on    [a b] ─┬─ [c d]
+//                                                       └─ [x y]
+//
+// When the first one can no longer finish a and b, nobody can: they go, and x and y with them. A
+// page that is being written belongs to a reservation that can still commit it (FAULTS B5).
+TEST_P(PrefixCacheTest, WhatNobodyCanFinishGoesAtOnce) {
+  const SpaceId space = Space("m", 1, Bytes(1), 2);
+  const std::vector<uint32_t> tokens{1, 2, 3, 4}, branch{1, 2, 8, 9};
+  for (uint32_t drop = 0; drop <= tokens.size(); ++drop) {
+    const Reservation first = cache_.Reserve(space, {tokens, {}, {}}, kAll, 1);
+    const Reservation second = cache_.Reserve(space, {branch, {}, {}}, kAll, 1);
+    ASSERT_EQ(second.status, ReserveStatus::kOk);
+    ASSERT_EQ(second.from, BlockCount(2));
+    std::vector<PageView> views;
+    ASSERT_TRUE(cache_.Hold(first.path, first.from, first.to, ShardId(0), &views));
+    cache_.Release(views);
+    if (drop < tokens.size()) {
+      ASSERT_TRUE(cache_.Drop(first.path, BlockCount(drop), ShardId(0), views[drop].page));
+      // Above d, that is the end of one path or both; after d, the first still has c to write.
+      EXPECT_EQ(cache_.stats(space).blocks, drop == 3 ? 5u : 0u) << "block " << drop;
+    }
+    cache_.Finish(first);
+    EXPECT_EQ(cache_.stats(space).blocks, 0u) << "block " << drop;
+    EXPECT_EQ(cache_.stats(space).pages.reserved, 0u) << "block " << drop;
+    views.clear();
+    EXPECT_FALSE(cache_.Hold(second.path, second.from, second.to, ShardId(0), &views));
+    cache_.Finish(second);
+    EXPECT_EQ(cache_.CheckInvariants(), "") << "block " << drop;
+  }
+}
+
 TEST(ValidatePromptTest, SaysWhatIsWrong) {
   const std::vector<uint32_t> tokens(5);
   const std::vector<Segment> back{{"", TokenCount(5)}, {"a", TokenCount(5)}};
