@@ -202,13 +202,14 @@ Code Holds::EndStore(const Claim& claim, const EndItem& item, ShardId shard, con
   const Reservation& blocks = claim.reservation;
   const auto pages = static_cast<uint32_t>(part.pages.size());
   const uint32_t first_bad = FirstBad(item, pages);
-  uint32_t committed = 0;
+  // A failed shard may have sent no checksums; then none is wanted.
+  const size_t good = std::min<size_t>(first_bad, item.checksums.size());
   // A block that has gone took all below it along.
-  while (committed < first_bad &&
-         context_->cache.Commit(blocks.path, blocks.from + BlockCount(committed), shard,
-                                part.pages[committed].page, item.checksums[committed])) {
-    ++committed;
-  }
+  const uint32_t committed =
+      context_->cache
+          .Commit(blocks.path, blocks.from, shard, std::span(part.pages).first(good),
+                  std::span(item.checksums).first(good))
+          .value();
   context_->counters.pages_stored += committed;
   if (committed > 0) context_->Reached(CoreStep::kEndCommitted);
   if (first_bad < pages) {

@@ -79,14 +79,15 @@ std::string Holds::CheckCache(uint64_t pages_held) const {
     return Text(pages_held, " pages held by shards; the cache has ", pages.receiving,
                 " receiving, ", pages.held, " held, ", pages.quarantined, " quarantined");
   }
-  // A reservation that was cut short can leave blocks to another that stands below them, so only
-  // this much is certain.
-  const uint64_t writing = pages.reserved + pages.receiving;
-  if (reservations_ == 0 && writing > 0) {
-    return Text(writing, " pages are being written by no claim");
+  uint64_t writing = 0, pinning = 0;
+  for (const auto& [id, claim] : claims_) {
+    if (claim->store && !claim->over) writing += context_->cache.PagesToWrite(claim->reservation);
+    pinning += !claim->store || !claim->over ? 1 : 0;
   }
-  uint64_t pinning = 0;
-  for (const auto& [id, claim] : claims_) pinning += !claim->store || !claim->over ? 1 : 0;
+  if (writing != pages.reserved + pages.receiving) {
+    return Text(pages.reserved + pages.receiving, " pages are being written, ", writing,
+                " of them for reservations that stand");
+  }
   // A path that was cut has lost its pin.
   if (pins > pinning) return Text(pins, " pins in the cache, ", pinning, " claims that pin");
   return "";
