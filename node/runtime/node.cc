@@ -1,5 +1,6 @@
 #include "node/runtime/node.h"
 
+#include <fmt/core.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
@@ -179,16 +180,16 @@ void Node::SlabDone(uint64_t made, const absl::Status& status) {
 
 void Node::SayReady() {
   ready_ = true;
+  const std::string boot_id = fmt::format("{:016x}", facts_.boot_id.value());
   const std::string slab = std::to_string(extents_.size() * kExtentBytes.value());
   const std::string metrics =
       http_ == nullptr ? "off" : options_.metrics_host + ":" + std::to_string(http_->port());
-  std::printf("pando-node ready name=%s socket=%s admin=%s metrics=%s boot_id=%llu slab=%s\n",
+  std::printf("pando-node ready name=%s socket=%s admin=%s metrics=%s boot_id=%s slab=%s\n",
               options_.name.c_str(), options_.socket.c_str(), options_.admin.c_str(),
-              metrics.c_str(), static_cast<unsigned long long>(facts_.boot_id.value()),
-              slab.c_str());
+              metrics.c_str(), boot_id.c_str(), slab.c_str());
   std::fflush(stdout);
   log_->Write(LogLine::Level::kInfo, "node.ready",
-              {{"boot_id", std::to_string(facts_.boot_id.value())},
+              {{"boot_id", boot_id},
                {"extents", std::to_string(extents_.size())},
                {"slab_bytes", slab},
                {"metrics", metrics}});
