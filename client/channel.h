@@ -4,14 +4,15 @@
 //   Open ──► Send, Flush, Receive ... ──► Close ──► Open again
 //
 // A frame is a ClientFrame or a NodeFrame, serialized. On the wire its length comes before it as a
-// little-endian u32, and an fd travels with its first byte. Nothing here blocks, and nothing here
-// looks into a frame.
+// little-endian u32, and an fd travels with its first byte. Nothing here blocks but WaitBriefly,
+// and nothing here looks into a frame.
 //
 // Threads: as Client, one at a time.
 #ifndef PANDO_CLIENT_CHANNEL_H_
 #define PANDO_CLIENT_CHANNEL_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -21,6 +22,7 @@
 namespace pando::client {
 
 inline constexpr size_t kFrameHeaderBytes = 4;
+inline constexpr int64_t kBrieflyNanos = 20'000'000;  // far longer than a node takes to answer
 
 class Channel {
  public:
@@ -43,6 +45,10 @@ class Channel {
   // The next frame, without its length; valid until the next call. kEnded says why in `*error`:
   // the node closed, a frame is too long, or more fds came than the frames before wanted.
   virtual Received Receive(std::string_view* frame, std::string* error) = 0;
+  // Waits a moment for input, to be called after Receive has said kNothing and while nothing is
+  // queued: what comes is there for Receive. It takes kBrieflyNanos at the most, and costs one
+  // system call where fd() and Receive cost two. False: this channel cannot, poll fd().
+  virtual bool WaitBriefly() { return false; }
   // The next of the fds that came, in order; not valid: there is none. A frame's fds are there when
   // the frame is.
   virtual UniqueFd TakeFd() = 0;

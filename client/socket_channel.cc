@@ -1,5 +1,6 @@
 #include "client/socket_channel.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -19,6 +20,30 @@ constexpr size_t kKeepBytes = 1u << 20;  // a larger buffer is given back once i
 
 std::string WithError(const std::string& what) {
   return what + ": " + strerror(errno);
+}
+
+// Those without MSG_DONTWAIT, each for kBrieflyNanos at most. The socket is connected: its other
+// calls all say MSG_DONTWAIT. False: they fail as before.
+bool LetReadsBlock(int socket) {
+  const timeval most = {0, kBrieflyNanos / 1000};
+  return setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most)) == 0 &&
+         fcntl(socket, F_SETFL, 0) == 0;
+}
+
+ssize_t SendWithFd(int socket, std::string_view bytes, int fd, int flags) {
+  iovec piece = {const_cast<char*>(bytes.data()), bytes.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message = {};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+  return sendmsg(socket, &message, flags);
 }
 
 uint32_t LengthAt(const char* bytes) {
@@ -50,34 +75,25 @@ bool SocketChannel::Open(std::string* error) {
     return false;
   }
   socket_ = std::move(socket);
+  brief_ = LetReadsBlock(socket_.get());
   return true;
 }
 
 void SocketChannel::Close() {
   socket_.Reset();
+  brief_ = false;
   queue_.clear();
   queued_bytes_ = 0;
   begin_ = end_ = 0;
   fds_.clear();
   drained_ = false;
+  ended_.clear();
 }
 
 ssize_t SocketChannel::SendSome(std::string_view bytes, int fd) {
-  iovec piece = {const_cast<char*>(bytes.data()), bytes.size()};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message = {};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  if (fd >= 0) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof(control);
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-  }
-  const ssize_t sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  constexpr int kFlags = MSG_NOSIGNAL | MSG_DONTWAIT;
+  const ssize_t sent = fd < 0 ? send(socket_.get(), bytes.data(), bytes.size(), kFlags)
+                              : SendWithFd(socket_.get(), bytes, fd, kFlags);
   if (sent >= 0) return sent;
   const bool later = errno == EAGAIN || errno == EINTR || errno == ENOBUFS || errno == ENOMEM;
   return later ? 0 : -1;
@@ -115,38 +131,43 @@ bool SocketChannel::Flush() {
 
 Channel::Received SocketChannel::Receive(std::string_view* frame, std::string* error) {
   if (!socket_.valid()) return Received::kEnded;
-  while (true) {
-    const size_t here = end_ - begin_;
-    if (here >= kFrameHeaderBytes) {
-      const size_t length = LengthAt(in_.data() + begin_);
-      if (length > limits::kFrameBytes) {
-        *error = "the node sent a frame of " + std::to_string(length) + " bytes, allowed are " +
-                 std::to_string(limits::kFrameBytes);
-        return Received::kEnded;
-      }
-      if (here >= kFrameHeaderBytes + length) {
-        *frame = std::string_view(in_.data() + begin_ + kFrameHeaderBytes, length);
-        begin_ += kFrameHeaderBytes + length;
-        return Received::kFrame;
-      }
-      MakeRoom(kFrameHeaderBytes + length);
-    } else {
-      MakeRoom(kReadBytes);
+  while (ended_.empty()) {
+    const size_t bytes = NextBytes();
+    if (bytes > kFrameHeaderBytes + limits::kFrameBytes) {
+      *error = "the node sent a frame of " + std::to_string(bytes - kFrameHeaderBytes) +
+               " bytes, allowed are " + std::to_string(limits::kFrameBytes);
+      return Received::kEnded;
     }
+    if (HasFrame()) {
+      *frame = std::string_view(in_.data() + begin_, bytes).substr(kFrameHeaderBytes);
+      begin_ += bytes;
+      return Received::kFrame;
+    }
+    MakeRoom(bytes);
     if (HasStrayFds()) {
       *error = "the node sent file descriptors that belong to no frame";
       return Received::kEnded;
     }
     if (std::exchange(drained_, false)) return Received::kNothing;
-    switch (ReadSome(error)) {
-      case Read::kBytes:
-        break;
-      case Read::kNothing:
-        return Received::kNothing;
-      case Read::kEnded:
-        return Received::kEnded;
-    }
+    if (ReadSome(MSG_DONTWAIT) == Read::kNothing) return Received::kNothing;
   }
+  *error = ended_;
+  return Received::kEnded;
+}
+
+bool SocketChannel::WaitBriefly() {
+  if (!brief_ || !queue_.empty()) return false;
+  // A frame may be left from before; and what is wrong is Receive's to say.
+  if (HasFrame() || NextBytes() > kFrameHeaderBytes + limits::kFrameBytes || !ended_.empty()) {
+    return true;
+  }
+  MakeRoom(NextBytes());
+  return ReadSome(0) != Read::kNothing;
+}
+
+size_t SocketChannel::NextBytes() const {
+  if (end_ - begin_ < kFrameHeaderBytes) return kFrameHeaderBytes;
+  return kFrameHeaderBytes + LengthAt(in_.data() + begin_);
 }
 
 // Makes in_ able to hold `bytes` from begin_ on, and at least one usual read.
@@ -164,7 +185,7 @@ void SocketChannel::MakeRoom(size_t bytes) {
   if (in_.size() < needed) in_.resize(std::max(needed, 2 * kReadBytes));
 }
 
-SocketChannel::Read SocketChannel::ReadSome(std::string* error) {
+SocketChannel::Read SocketChannel::ReadSome(int flags) {
   iovec piece = {in_.data() + end_, in_.size() - end_};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * limits::kFdsPerMessage)];
   msghdr message = {};
@@ -172,16 +193,16 @@ SocketChannel::Read SocketChannel::ReadSome(std::string* error) {
   message.msg_iovlen = 1;
   message.msg_control = control;
   message.msg_controllen = sizeof(control);
-  const ssize_t got = recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  const ssize_t got = recvmsg(socket_.get(), &message, flags | MSG_CMSG_CLOEXEC);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Read::kNothing;
   if (got <= 0) {
-    *error = got == 0 ? "the node closed the connection" : WithError("reading from the node");
+    ended_ = got == 0 ? "the node closed the connection" : WithError("reading from the node");
     return Read::kEnded;
   }
   end_ += static_cast<size_t>(got);
   const bool with_fds = message.msg_controllen != 0;
   if (with_fds && !KeepFds(&message)) {
-    *error = "file descriptors from the node were cut off: raise the limit of open files";
+    ended_ = "file descriptors from the node were cut off: raise the limit of open files";
     return Read::kEnded;
   }
   // A read ends at bytes that came with fds even if more is there; else a short one took all.

@@ -27,6 +27,7 @@ class SocketChannel : public Channel {
   bool Flush() override;
   size_t queued_bytes() const override { return queued_bytes_; }
   Received Receive(std::string_view* frame, std::string* error) override;
+  bool WaitBriefly() override;
   UniqueFd TakeFd() override;
   int fd() const override { return socket_.get(); }
 
@@ -40,13 +41,18 @@ class SocketChannel : public Channel {
 
   // How many bytes went: 0 if none could, -1 if the connection has ended.
   ssize_t SendSome(std::string_view bytes, int fd);
-  Read ReadSome(std::string* error);
+  // `flags`: recvmsg's.
+  Read ReadSome(int flags);
   bool KeepFds(msghdr* message);
   bool HasStrayFds() const;
+  // Of the frame that comes next with its length, as far as they are here.
+  size_t NextBytes() const;
+  bool HasFrame() const { return end_ - begin_ >= NextBytes(); }
   void MakeRoom(size_t bytes);
 
   const std::string path_;
   UniqueFd socket_;
+  bool brief_ = false;  // a read may block, for kBrieflyNanos
 
   std::deque<Outgoing> queue_;
   size_t queued_bytes_ = 0;
@@ -55,6 +61,7 @@ class SocketChannel : public Channel {
   size_t begin_ = 0, end_ = 0;
   std::deque<UniqueFd> fds_;
   bool drained_ = false;  // the last read took all there was
+  std::string ended_;     // why the connection has ended, for Receive to say
 };
 
 }  // namespace pando::client
