@@ -43,7 +43,7 @@ Tree::Tree(const Options& options)
 }
 
 Tree::~Tree() {
-  for (uint32_t id = 0; id < used_; ++id) delete[] runs_[id].words;
+  for (uint32_t id = 0; id < used_; ++id) FreeColumns(&runs_[id]);
 }
 
 bool Tree::AddSpace(const std::string& identity, BlockShape shape) {
@@ -207,7 +207,7 @@ void Tree::KnowEndKey(Run* run) {
 }
 
 uint64_t Tree::memory() const {
-  uint64_t bytes = runs_.bytes() + siblings_.bytes() + words_ * sizeof(uint32_t) + index_.bytes() +
+  uint64_t bytes = runs_.bytes() + siblings_.bytes() + columns_.bytes() + index_.bytes() +
                    scopes_.memory() + extras_.memory() + spaces_.capacity() * sizeof(Space);
   for (const Space& space : spaces_) bytes += space.identity.capacity();
   return bytes;

@@ -30,6 +30,7 @@
 #include "radix/pool/chunked_array.h"
 #include "radix/pool/interner.h"
 #include "radix/pool/linear_index.h"
+#include "radix/pool/word_pool.h"
 #include "radix/tree/prompt_reader.h"
 #include "radix/tree/run.h"
 
@@ -183,7 +184,8 @@ class Tree {
   uint32_t used_ = 0;
   uint32_t free_ = kNoNode;
   uint64_t live_ = 0;
-  uint64_t words_ = 0;  // allocated for columns
+  WordPool columns_;
+  uint64_t words_ = 0;  // in use for columns
   uint64_t version_ = 1;
 };
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <new>
 
 #include "radix/base/check.h"
 #include "radix/tree/tree.h"
@@ -45,7 +44,7 @@ void Tree::FreeRun(uint32_t id) {
 
 bool Tree::NewColumns(BlockShape form, uint32_t capacity, bool extras, Columns* columns) {
   const uint64_t words = form.Words(capacity, extras);
-  columns->words = new (std::nothrow) uint32_t[words];
+  columns->words = columns_.Take(words);
   if (columns->words == nullptr) return false;
   columns->capacity = capacity;
   columns->has_extras = extras;
@@ -55,8 +54,9 @@ bool Tree::NewColumns(BlockShape form, uint32_t capacity, bool extras, Columns* 
 
 void Tree::FreeColumns(Run* run) {
   if (run->words == nullptr) return;
-  words_ -= shape(*run).Words(run->capacity, run->has_extras);
-  delete[] run->words;
+  const uint64_t words = shape(*run).Words(run->capacity, run->has_extras);
+  columns_.Give(run->words, words);
+  words_ -= words;
   run->words = nullptr;
 }
 
