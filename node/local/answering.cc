@@ -49,6 +49,7 @@ void SessionServer::AddAnswer(Session* session, uint64_t serial, Answer answer) 
 }
 
 v1::NodeFrame* SessionServer::NewFrame() {
+  arena_used_ = true;
   auto* frame = Arena::CreateMessage<v1::NodeFrame>(&arena_);
   frame->set_boot_id(options_.boot_id.value());
   frame_fds_.clear();

@@ -83,6 +83,7 @@ void SessionServer::KeepFds(Session* session) {
 }
 
 void SessionServer::HandleFrame(Session* session, std::string_view bytes) {
+  arena_used_ = true;
   auto* frame = Arena::CreateMessage<v1::ClientFrame>(&arena_);
   if (!frame->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     Refuse(session, Code::kInvalid,

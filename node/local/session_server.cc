@@ -122,7 +122,7 @@ void SessionServer::FlushDirty() {
     UpdateEvents(session);
   }
   dirty_.clear();
-  arena_.Reset();
+  if (std::exchange(arena_used_, false)) arena_.Reset();
 }
 
 void SessionServer::Sweep() {

@@ -141,6 +141,7 @@ class SessionServer {
   std::string frame_bytes_;
   std::vector<char> arena_block_;
   google::protobuf::Arena arena_;
+  bool arena_used_ = false;  // since its last reset
 };
 
 }  // namespace pando::local
