@@ -141,15 +141,18 @@ Result& Client::Wait(Call<Result>& call) {
   return call.get();
 }
 
-#define PANDO_CLIENT_RESULT(Result) \
-  template class Call<Result>;      \
-  template Result& Client::Wait(Call<Result>&)
+template class Call<AcquireResult>;
+template class Call<ProbeResult>;
+template class Call<ReserveResult>;
+template class Call<BeginResult>;
+template class Call<EndResult>;
+template class Call<SettleResult>;
 
-PANDO_CLIENT_RESULT(AcquireResult);
-PANDO_CLIENT_RESULT(ProbeResult);
-PANDO_CLIENT_RESULT(ReserveResult);
-PANDO_CLIENT_RESULT(BeginResult);
-PANDO_CLIENT_RESULT(EndResult);
-PANDO_CLIENT_RESULT(SettleResult);
+template AcquireResult& Client::Wait(Call<AcquireResult>&);
+template ProbeResult& Client::Wait(Call<ProbeResult>&);
+template ReserveResult& Client::Wait(Call<ReserveResult>&);
+template BeginResult& Client::Wait(Call<BeginResult>&);
+template EndResult& Client::Wait(Call<EndResult>&);
+template SettleResult& Client::Wait(Call<SettleResult>&);
 
 }  // namespace pando::client

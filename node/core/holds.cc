@@ -170,6 +170,8 @@ Code Holds::End(const Worker& worker, const EndItem& item, bool too_late) {
   } else if (!claim->over) {
     EndLoad(*claim, item, worker.shard, part);
     code = Code::kOk;
+  } else if (!claim->store && !too_late) {
+    DropBad(*claim, item, worker.shard, *part);  // what is bad is bad, however late it is said
   }
   Release(claim, part);
   if (claim->over) {
@@ -184,13 +186,17 @@ Code Holds::End(const Worker& worker, const EndItem& item, bool too_late) {
 void Holds::EndLoad(const Claim& claim, const EndItem& item, ShardId shard, Part* part) {
   const uint32_t good = FirstBad(item, part->pages.size());
   part->good = BlockCount(good);
-  context_->counters.pages_bad += item.bad_pages.size();
   context_->counters.pages_loaded += good;
+  DropBad(claim, item, shard, *part);
+}
+
+void Holds::DropBad(const Claim& claim, const EndItem& item, ShardId shard, const Part& part) {
   if (item.bad_pages.empty()) return;
+  context_->counters.pages_bad += item.bad_pages.size();
   // What lies below the first bad page goes with it, and all other bad ones lie there.
   const uint32_t first_bad = *std::min_element(item.bad_pages.begin(), item.bad_pages.end());
   const BlockCount block = claim.reservation.from + BlockCount(first_bad);
-  context_->cache.Drop(claim.reservation.path, block, shard, part->pages[first_bad].page);
+  context_->cache.Drop(claim.reservation.path, block, shard, part.pages[first_bad].page);
   context_->Log(LogLine::Level::kWarning, "page.bad",
                 {{"claim", Text(claim.id)},
                  {"block", Text(block)},

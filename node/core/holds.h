@@ -126,6 +126,7 @@ class Holds {
   Claim* Add(const ClaimTerms& terms, bool store, const Reservation& reservation);
   void FillItem(const Claim& claim, const Part& part, BeginItem* item) const;
   void EndLoad(const Claim& claim, const EndItem& item, ShardId shard, Part* part);
+  void DropBad(const Claim& claim, const EndItem& item, ShardId shard, const Part& part);
   Code EndStore(const Claim& claim, const EndItem& item, ShardId shard, const Part& part);
   void Release(Claim* claim, Part* part);
   void EndClaim(Claim* claim);

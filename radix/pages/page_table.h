@@ -4,15 +4,16 @@
 //
 // The table of states x operations (kNextState in page_table.cc is the same table):
 //
-// |             | Reserve  | Hold      | Commit    | Release, not last | Release, last | Detach |
+// clang-format off
+// |             | Reserve  | Hold      | Commit    | Release, not last | Release, last | Detach      |
 // |-------------|----------|-----------|-----------|-------------------|---------------|-------------|
-// | free        | reserved | broken    | refused   | broken            | broken        | broken |
-// | reserved    | broken   | receiving | committed | broken            | broken        | free | |
-// receiving   | broken   | receiving | held      | receiving         | reserved      | quarantined
-// | | committed   | broken   | held      | refused   | broken            | broken        | free |
-// | held        | broken   | held      | refused   | held              | committed     |
-// quarantined | | quarantined | broken   | broken    | refused   | quarantined       | free |
-// broken      |
+// | free        | reserved | broken    | refused   | broken            | broken        | broken      |
+// | reserved    | broken   | receiving | committed | broken            | broken        | free        |
+// | receiving   | broken   | receiving | held      | receiving         | reserved      | quarantined |
+// | committed   | broken   | held      | refused   | broken            | broken        | free        |
+// | held        | broken   | held      | refused   | held              | committed     | quarantined |
+// | quarantined | broken   | broken    | refused   | quarantined       | free          | broken      |
+// clang-format on
 //
 // Reserve gives a free page to a block; Hold says that somebody may be touching its memory (of a
 // reserved page: is writing it, which makes it receiving); Commit publishes its bytes; Release ends

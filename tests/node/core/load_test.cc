@@ -119,6 +119,24 @@ TEST(LoadTest, ABadPageThatAnotherStillReadsIsQuarantinedUntilItEnds) {
   node.ExpectBase();
 }
 
+// FAULTS B2, F6: the claim is over, the finding is true all the same.
+TEST(LoadTest, APageFoundBadAfterTheDeadlineIsDroppedAllTheSame) {
+  CoreDriver node;
+  const Engine a = node.StartEngine("a");
+  node.Store(a, BlocksPrompt(1, 6));
+  const AcquireAnswer acquired =
+      node.Acquire(a, RequestId(1), BlocksPrompt(1, 6), node.now + 1'000'000);
+  node.Begin(a.scheduler, acquired.claim);
+  node.Advance(2'000'000);
+  EXPECT_EQ(node.End(a.scheduler, LoadEnd(acquired.claim, {2})), Code::kUnknown);
+  EXPECT_EQ(node.Probe(a, BlocksPrompt(1, 6)).blocks, 2u);
+  SettleRequest settle;
+  settle.request = RequestId(1);
+  node.Settle(a, settle);
+  EXPECT_EQ(node.status().account.hit_host, 0u);
+  node.ExpectBase();
+}
+
 TEST(LoadTest, SaysWhatIsBeingWritten) {
   CoreDriver node;
   const Engine a = node.StartEngine("a");
