@@ -54,7 +54,9 @@ struct AttachRequest {
   uint64_t prefill_tokens_per_s = 0;                        // estimate; 0: unknown
   std::string credential;                                   // no tenants yet: must be empty
   SessionId replaces;                                       // 0: none
-  bool has_pidfd = false;                                   // set by node/local, not by the caller
+  // Set by node/local, not by the caller:
+  bool has_pidfd = false;
+  uint64_t process = 0;  // which process the pidfd names: equal numbers are the same process
 };
 struct AcquireRequest {
   RequestId request;
