@@ -6,6 +6,7 @@
 #include "client/ctl/admin_client.h"
 #include "client/ctl/commands.h"
 #include "client/ctl/exit_code.h"
+#include "client/ctl/output.h"
 #include "client/ctl/status_view.h"
 #include "client/ctl/tree_view.h"
 
@@ -13,13 +14,13 @@ namespace pando::ctl {
 namespace {
 
 int Fail(const absl::Status& status) {
-  fmt::print(stderr, "pandoctl: {}\n", std::string(status.message()));
+  Complain(std::string(status.message()));
   return status.code() == absl::StatusCode::kUnavailable ? kUnreachable : kFailed;
 }
 
 void PrintJson(const nlohmann::json& json) {
   // Names come from engines: bytes that are no UTF-8 must not end the program.
-  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  Say(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace
@@ -31,7 +32,7 @@ int RunStatus(const AdminArgs& admin) {
   if (admin.json) {
     PrintJson(StatusJson(*status));
   } else {
-    fmt::print("{}", StatusText(*status));
+    Say(StatusText(*status));
   }
   return kOk;
 }
@@ -43,11 +44,11 @@ int RunStats(const AdminArgs& admin) {
   if (admin.json) {
     PrintJson(StatsJson(*status));
   } else {
-    fmt::print("{}", StatsText(*status));
+    Say(StatsText(*status));
   }
   const std::string problem = StatsProblem(*status);
   if (problem.empty()) return kOk;
-  fmt::print(stderr, "pandoctl: {}\n", problem);
+  Complain(problem);
   return kFailed;
 }
 
@@ -57,8 +58,8 @@ int RunTree(const AdminArgs& admin, const TreeArgs& tree) {
   if (!status.ok()) return Fail(status.status());
   const auto spaces = static_cast<uint32_t>(status->spaces_size());
   if (tree.space && *tree.space >= spaces) {
-    fmt::print(stderr, "pandoctl: the node has no space {}; it has {} spaces, numbered from 0\n",
-               *tree.space, spaces);
+    Complain(fmt::format("the node has no space {}; it has {} spaces, numbered from 0", *tree.space,
+                         spaces));
     return kFailed;
   }
   nlohmann::json all = nlohmann::json::array();
@@ -73,7 +74,7 @@ int RunTree(const AdminArgs& admin, const TreeArgs& tree) {
   if (admin.json) {
     PrintJson({{"spaces", all}});
   } else {
-    fmt::print("{}", text);
+    Say(text);
   }
   return kOk;
 }
@@ -85,10 +86,10 @@ int RunCheck(const AdminArgs& admin) {
   if (admin.json) {
     PrintJson({{"broken", *broken}});
   } else if (broken->empty()) {
-    fmt::print("recounted: all counts agree\n");
+    Say("recounted: all counts agree\n");
   }
   if (broken->empty()) return kOk;
-  fmt::print(stderr, "pandoctl: the node's recount found: {}\n", *broken);
+  Complain("the node's recount found: " + *broken);
   return kFailed;
 }
 

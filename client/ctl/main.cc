@@ -5,6 +5,7 @@
 
 #include "client/ctl/commands.h"
 #include "client/ctl/exit_code.h"
+#include "client/ctl/output.h"
 #include "node/core/limits.h"
 #include "radix/base/units.h"
 
@@ -150,8 +151,9 @@ int main(int argc, char** argv) {
   try {
     AddCommands(app, line);
     app.parse(argc, argv);
-    return RunCommand(app, line);
+    return pando::ctl::FinishOutput(RunCommand(app, line));
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? pando::ctl::kOk : pando::ctl::kUsage;
+    const int code = app.exit(error) == 0 ? pando::ctl::kOk : pando::ctl::kUsage;
+    return pando::ctl::FinishOutput(code);
   }
 }

@@ -16,7 +16,7 @@ constexpr int64_t kInterval = 100'000'000;
 }  // namespace
 
 Progress::~Progress() {
-  if (drawn_) fmt::print(stderr, "\r\x1b[K");
+  if (drawn_) (void)std::fputs("\r\x1b[K", stderr);
 }
 
 void Progress::Update(uint64_t done, const std::string& remark) {
@@ -25,8 +25,9 @@ void Progress::Update(uint64_t done, const std::string& remark) {
   if (now < next_ns_) return;
   next_ns_ = now + kInterval;
   const std::string bar(kWidth * done / total_, '#');
-  fmt::print(stderr, "\r\x1b[K[{:.<{}}] {}/{}  {}", bar, kWidth, done, total_, remark);
-  std::fflush(stderr);
+  const std::string line =
+      fmt::format("\r\x1b[K[{:.<{}}] {}/{}  {}", bar, kWidth, done, total_, remark);
+  (void)std::fputs(line.c_str(), stderr);  // unbuffered; a progress bar nobody can see is no loss
   drawn_ = true;
 }
 

@@ -8,6 +8,7 @@
 #include "client/ctl/commands.h"
 #include "client/ctl/exit_code.h"
 #include "client/ctl/interrupt.h"
+#include "client/ctl/output.h"
 #include "client/ctl/progress.h"
 #include "client/ctl/trace.h"
 
@@ -28,7 +29,7 @@ nlohmann::json ArgsJson(const ReplayArgs& args) {
 }
 
 int Fail(const std::string& message, int code) {
-  fmt::print(stderr, "pandoctl: {}\n", message);
+  Complain(message);
   return code;
 }
 
@@ -56,7 +57,7 @@ int RunReplay(const ReplayArgs& args) {
     return Replay(args.options, *requests, progress, interrupt);
   }();
   if (!result.ok()) return FailedToStart(result.status());
-  fmt::print("{}", ToText(*result));
+  Say(ToText(*result));
   if (file.is_open()) {
     nlohmann::json json = ToJson(*result);
     json["options"] = ArgsJson(args);

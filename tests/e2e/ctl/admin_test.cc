@@ -140,6 +140,21 @@ TEST_F(AdminTest, StatusForPeople) {
   EXPECT_THAT(ran.out, HasSubstr("pages_bad"));
 }
 
+// As on a full disk: short output, long output, and help. A stream that can only be read stands in.
+TEST_F(AdminTest, OutputThatCannotBeWrittenIsAFailure) {
+  for (uint32_t run = 0; run < 2'000; ++run) AddRun(run, run, 0, 1);
+  const auto shell = [&](const std::string& line) {
+    return e2e::Run({"/bin/sh", "-c", PandoctlPath() + " --admin " + admin_.address() + line});
+  };
+  for (const std::string command : {" --help", " status", " status --json", " check", " tree"}) {
+    const Ran ran = shell(command + " 1</dev/null");
+    EXPECT_EQ(ran.exit, 1) << command;
+    EXPECT_THAT(ran.err, HasSubstr("pandoctl: cannot write all of the output")) << command;
+  }
+  admin_.broken = "page 7";
+  EXPECT_EQ(shell(" check 2</dev/null").exit, 1);
+}
+
 TEST_F(AdminTest, OptionsMayFollowTheCommand) {
   EXPECT_EQ(Pandoctl({"status", "--json", "--admin", admin_.address()}).exit, 0);
 }
