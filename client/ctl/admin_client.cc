@@ -6,6 +6,7 @@
 #include <chrono>
 #include <string_view>
 
+#include "client/ctl/printable.h"
 #include "pando/v1/admin.grpc.pb.h"
 
 namespace pando::ctl {
@@ -50,8 +51,9 @@ struct AdminClient::Impl {
                         "overloaded? --timeout gives it longer.",
                         path, static_cast<double>(timeout_ns) / 1e9));
       default:
-        return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
-                            fmt::format("the node at {} says: {}", path, status.error_message()));
+        return absl::Status(
+            static_cast<absl::StatusCode>(status.error_code()),
+            fmt::format("the node at {} says: {}", path, Printable(status.error_message())));
     }
   }
 

@@ -7,6 +7,7 @@
 #include "client/ctl/commands.h"
 #include "client/ctl/exit_code.h"
 #include "client/ctl/output.h"
+#include "client/ctl/printable.h"
 #include "client/ctl/status_view.h"
 #include "client/ctl/tree_view.h"
 
@@ -89,7 +90,7 @@ int RunCheck(const AdminArgs& admin) {
     Say("recounted: all counts agree\n");
   }
   if (broken->empty()) return kOk;
-  Complain("the node's recount found: " + *broken);
+  Complain("the node's recount found: " + Printable(*broken));
   return kFailed;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "client/ctl/exit_code.h"
+#include "client/ctl/printable.h"
 
 namespace pando::ctl {
 
@@ -15,7 +16,7 @@ void Say(std::string_view text) {
 }
 
 void Complain(std::string_view message) {
-  const std::string line = "pandoctl: " + std::string(message) + "\n";
+  const std::string line = "pandoctl: " + PrintableLines(message) + "\n";
   (void)std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

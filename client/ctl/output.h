@@ -9,7 +9,8 @@ namespace pando::ctl {
 
 // To stdout, as it is.
 void Say(std::string_view text);
-// To stderr, after the program's name and before a newline.
+// To stderr, after the program's name and before a newline. What could drive a terminal is escaped:
+// messages quote nodes and files.
 void Complain(std::string_view message);
 
 // Flushes stdout. Returns `code`, or kFailed instead of kOk, with a complaint, if something that

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "client/ctl/printable.h"
 #include "client/ctl/table.h"
 
 namespace pando::ctl {
@@ -92,7 +93,7 @@ std::string RemarksText(const ReplayResult& result) {
   }
   if (result.refused > 0) {
     text += fmt::format("calls of {} requests were turned down, the first because: {}\n",
-                        Thousands(result.refused), result.first_refusal);
+                        Thousands(result.refused), Printable(result.first_refusal));
   }
   if (result.interrupted) {
     text += fmt::format("interrupted after {} requests\n", Thousands(result.requests));

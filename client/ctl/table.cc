@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "client/ctl/printable.h"
+
 namespace pando::ctl {
 namespace {
 
@@ -20,6 +22,7 @@ Table::Table(std::vector<std::string> header, std::vector<Align> align)
 
 void Table::Row(std::vector<std::string> cells) {
   cells.resize(align_.size());
+  for (std::string& cell : cells) cell = Printable(cell);
   rows_.push_back(std::move(cells));
 }
 

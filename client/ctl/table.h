@@ -19,6 +19,7 @@ class Table {
   // An empty header prints none.
   Table(std::vector<std::string> header, std::vector<Align> align);
 
+  // Cells are made Printable: they may be what engines chose.
   void Row(std::vector<std::string> cells);
   // Each line ends with a newline and has no trailing spaces.
   std::string Text() const;

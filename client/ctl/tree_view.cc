@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "client/ctl/printable.h"
 #include "client/ctl/table.h"
 
 namespace pando::ctl {
@@ -45,7 +46,7 @@ std::string RunText(const v1::Run& run) {
   if (writing > 0) text += fmt::format(", {} of them being written", Thousands(writing));
   if (run.children() > 0) text += "  " + Counted(run.children(), "child", "children");
   if (run.pins() > 0) text += "  " + Counted(run.pins(), "pin", "pins");
-  if (!run.scope().empty() && run.scope() != "public") text += "  scope " + run.scope();
+  if (!run.scope().empty() && run.scope() != "public") text += "  scope " + Printable(run.scope());
   return text;
 }
 

@@ -206,6 +206,20 @@ TEST_F(AdminTest, TreeDrawsChildrenBelowTheirParents) {
   EXPECT_EQ(admin_.last_asked.limit(), 50u);
 }
 
+// What engines call things reaches tables escaped, and JSON as it is.
+TEST_F(AdminTest, NamesOfEnginesCannotDriveTheTerminal) {
+  const std::string model = "a\n    9  fake";
+  admin_.status.mutable_spaces(0)->mutable_fields(0)->set_value(model);
+  AddRun(5, 5, 0, 32);
+  admin_.runs.mutable_runs(0)->set_scope("\x1b[31mred\n");
+  EXPECT_THAT(Ask({"status"}).out, HasSubstr("a\\x0a    9  fake"));
+  EXPECT_THAT(Ask({"tree"}).out, HasSubstr("scope \\x1b[31mred\\x0a\n"));
+  EXPECT_EQ(AskJson({"status", "--json"})["spaces"][0]["fields"]["model"], model);
+  EXPECT_EQ(AskJson({"tree", "--json"})["spaces"][0]["runs"][0]["scope"], "\x1b[31mred\n");
+  admin_.broken = "space \x1b]0;x\a";
+  EXPECT_THAT(Ask({"check"}).err, HasSubstr("found: space \\x1b]0;x\\x07"));
+}
+
 TEST_F(AdminTest, TreeOfOneSpaceAsJson) {
   AddRun(5, 5, 0, 32);
   const json tree = AskJson({"tree", "--space", "1", "--json"});

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "client/ctl/printable.h"
 #include "client/ctl/table.h"
 
 namespace pando::ctl {
@@ -124,6 +125,25 @@ TEST(TableTest, AlignsColumns) {
             "name         n\n"
             "a            1\n"
             "└─ long  1,000\n");
+}
+
+// Names are chosen by engines: none of them can drive a terminal or make a row of its own.
+TEST(TableTest, CellsCannotDriveTheTerminal) {
+  Table table({}, {Table::kLeft, Table::kRight});
+  table.Row({"a\x1b[31m\nroot  1", "1"});
+  EXPECT_EQ(table.Text(), "a\\x1b[31m\\x0aroot  1  1\n");
+}
+
+TEST(PrintableTest, EscapesWhatDrivesTerminalsAndLeavesWords) {
+  EXPECT_EQ(Printable("aspen-7b, café, 木 🌲"), "aspen-7b, café, 木 🌲");
+  EXPECT_EQ(Printable(std::string("\0\r\x7f", 3)), "\\x00\\x0d\\x7f");
+  EXPECT_EQ(Printable("\xc2\x9b"), "\\xc2\\x9b") << "a C1 control";
+  EXPECT_EQ(Printable("\xe2\x80\xae"), "\\xe2\\x80\\xae") << "right to left";
+  for (const char* invalid : {"\xff", "\xc3", "\xc0\x8a", "\xe0\x80\x8a", "\xed\xa0\x80", "\x9b",
+                              "\xf4\x90\x80\x80", "\xc3("}) {
+    EXPECT_EQ(Printable(invalid).substr(0, 2), "\\x") << invalid;
+  }
+  EXPECT_EQ(PrintableLines("a\nb\t"), "a\nb\\x09");
 }
 
 TEST(TableTest, WritesNumbersForPeople) {
