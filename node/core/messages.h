@@ -56,7 +56,7 @@ struct AttachRequest {
   SessionId replaces;                                       // 0: none
   // Set by node/local, not by the caller:
   bool has_pidfd = false;
-  uint64_t process = 0;  // which process the pidfd names: equal numbers are the same process
+  uint64_t process = 0;  // which one the pidfd names: equal numbers are the same; 0: not known
 };
 struct AcquireRequest {
   RequestId request;

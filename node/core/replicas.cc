@@ -58,6 +58,27 @@ std::variant<Replicas::Plan, Problem> Replicas::Check(const AttachRequest& reque
   return plan;
 }
 
+// Only the occupant's own process knows that it touches its pages no more.
+std::optional<Problem> Replicas::CheckReplaces(const AttachRequest& request,
+                                               const Session& occupant) {
+  if (request.replaces == SessionId()) {
+    return Unavailable(Text(PlaceName(request), " is session ", occupant.id,
+                            ", whose process lives: end that process first, or choose another "
+                            "replica key"));
+  }
+  if (occupant.id != request.replaces) {
+    return Invalid(Text("session ", request.replaces, " found to be replaced, but ",
+                        PlaceName(request), " is session ", occupant.id,
+                        ": name the session whose copies have drained"));
+  }
+  if (request.process == 0 || request.process != occupant.process) {
+    return Invalid(Text("session ", occupant.id, " of another process found to be replaced, one ",
+                        "of the same process allowed: end that process first, or choose another ",
+                        "replica key"));
+  }
+  return std::nullopt;
+}
+
 std::optional<Problem> Replicas::CheckPlace(const AttachRequest& request, Plan* plan) const {
   plan->place = request.role == Role::kWorker ? 1 + request.shard.value() : 0;
   if (plan->replica == nullptr) return std::nullopt;
@@ -69,15 +90,8 @@ std::optional<Problem> Replicas::CheckPlace(const AttachRequest& request, Plan* 
                         ": attach with one of those, or choose another replica key"));
   }
   Session* occupant = plan->replica->places[plan->place];
-  if (occupant != nullptr && occupant->alive && occupant->id != request.replaces) {
-    if (request.replaces == SessionId()) {
-      return Unavailable(Text(PlaceName(request), " is session ", occupant->id,
-                              ", whose process lives: end that process first, or choose another "
-                              "replica key"));
-    }
-    return Invalid(Text("session ", request.replaces, " found to be replaced, but ",
-                        PlaceName(request), " is session ", occupant->id,
-                        ": name the session whose copies have drained"));
+  if (occupant != nullptr && occupant->alive) {
+    if (auto problem = CheckReplaces(request, *occupant)) return problem;
   }
   plan->displaced = occupant;
   return std::nullopt;
@@ -132,6 +146,7 @@ void Replicas::Attach(const Plan& plan, const AttachRequest& request, Session* s
   session->replica = replica;
   session->role = request.role;
   session->shard = request.shard;
+  session->process = request.process;
   session->attached = true;
   context_->Log(LogLine::Level::kInfo, "session.attached",
                 {{"session", Text(session->id)},

@@ -9,7 +9,8 @@
 //  1. A replica takes claims only while every place in it has a session whose socket is open and
 //     whose process lives, and its space is known.
 //  2. A place whose session is open, or holds pages in a living process, is taken over only by a
-//     session that names the old one (`replaces`).
+//     session that names the old one (`replaces`) and comes from the same process: nobody else
+//     can say that its copies have drained.
 //  3. The space's fields are the union of what the sessions said; two that contradict each other
 //     are never in one replica.
 //  4. The key is free again when all its sessions have gone.
@@ -40,6 +41,7 @@ struct Session {
   Replica* replica = nullptr;  // null before Attach, and after another took its place
   Role role = Role::kBoth;
   ShardId shard;
+  uint64_t process = 0;  // AttachRequest::process
   bool attached = false;
   bool open = true;   // its socket
   bool alive = true;  // its process, from Attach on, as far as it could touch pages
@@ -92,6 +94,8 @@ class Replicas {
   std::string SelfCheck() const;
 
  private:
+  static std::optional<Problem> CheckReplaces(const AttachRequest& request,
+                                              const Session& occupant);
   std::optional<Problem> CheckPlace(const AttachRequest& request, Plan* plan) const;
   std::optional<Problem> ResolveSpace(const AttachRequest& request, Plan* plan);
 

@@ -58,6 +58,7 @@ void Replica::Attach(size_t index) {
   attach.fields = {{"model", "m"}, {"geometry", std::to_string(options_.geometry)}};
   attach.replaces = process.replaces;
   attach.has_pidfd = true;
+  attach.process = process.life * processes_.size() + index;  // no two lives of one replica alike
   world_.node->Send(
       process.session, attach, 0, [this, index, life = process.life](const Answer& answer) {
         Process& attached = processes_[index];

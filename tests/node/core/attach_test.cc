@@ -234,6 +234,15 @@ TEST(AttachTest, APlaceThatStillHoldsPagesIsTakenOnlyByNamingItsSession) {
   naming.replaces = SessionId(99);
   EXPECT_EQ(node.Send(second, naming).code, Code::kInvalid);
   naming.replaces = engine.scheduler;
+  for (const uint64_t other : {uint64_t{0}, naming.process + 1}) {
+    AttachRequest foreign = naming;
+    foreign.process = other;  // it cannot know whether the copies have drained
+    const Answer refused = node.Send(second, foreign);
+    EXPECT_EQ(refused.code, Code::kInvalid);
+    EXPECT_THAT(refused.message, AllOf(HasSubstr("session 1 of another process"),
+                                       HasSubstr("one of the same process allowed")));
+    EXPECT_EQ(node.status().holds, 1u);
+  }
   EXPECT_EQ(node.Send(second, naming).code, Code::kOk);
   EXPECT_EQ(node.status().sessions, 1u);
   node.Exit(engine.scheduler);  // the same process ends later: both pidfds fire

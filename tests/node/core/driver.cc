@@ -95,6 +95,7 @@ AttachRequest CoreDriver::AttachAs(const std::string& key, Role role, uint32_t s
   attach.page_bytes = options.page_bytes;
   attach.fields = options.fields;
   attach.has_pidfd = true;
+  attach.process = 1;  // all engines of a test are one process, unless it says otherwise
   return attach;
 }
 
