@@ -57,6 +57,17 @@ TEST_P(PrefixCacheTest, OnlyWholeBlocks) {
   EXPECT_EQ(cache_.Find(space, {tokens, {}, {}}, BlockCount(1)).blocks, BlockCount(1));
 }
 
+// The check of them all takes one look each, not one at every pair.
+TEST_P(PrefixCacheTest, ManySiblingsAreChecked) {
+  const uint32_t siblings = GetParam() ? 300 : 60'000;  // keys that collide are searched one by one
+  const SpaceId space = Space("m", 1);
+  for (uint32_t token = 0; token < siblings; ++token) {
+    ASSERT_EQ(Store(space, {{&token, 1}, {}, {}}), 1u);
+  }
+  EXPECT_EQ(cache_.CheckInvariants(), "");
+  EXPECT_EQ(cache_.stats(space).blocks, siblings);
+}
+
 // FAULTS A2: another scope, another block; equal scopes whatever the segments' number.
 TEST_P(PrefixCacheTest, ScopesAreContent) {
   const SpaceId space = Space("m", 2);
