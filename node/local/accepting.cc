@@ -86,6 +86,7 @@ void SessionServer::Open(UniqueFd socket) {
        {"pid", std::to_string(peer.pid)},
        {"uid", std::to_string(peer.uid)},
        {"gid", std::to_string(peer.gid)}});
+  session->peer_pid = peer.pid;
   sessions_.emplace(id, std::move(session));
   Reached(step::kAccepted);
   Deliver(SessionOpened{id});

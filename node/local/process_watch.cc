@@ -24,23 +24,24 @@ ProcessWatch::~ProcessWatch() {
   }
 }
 
-bool ProcessWatch::Add(SessionId session, UniqueFd pidfd, int pid) {
-  if (pid > 0) {
-    const auto known = key_by_pid_.find(pid);
-    if (known != key_by_pid_.end()) {
-      Process& process = processes_.at(known->second);
-      if (!HasExited(process.pidfd.get())) {
-        process.sessions.push_back(session);
-        return true;
-      }
-    }
+uint64_t ProcessWatch::NumberOf(int pid) {
+  const auto known = key_by_pid_.find(pid);
+  if (known != key_by_pid_.end() && !HasExited(processes_.at(known->second).pidfd.get())) {
+    return known->second;
   }
-  const uint64_t key = ++last_key_;
+  return ++last_key_;
+}
+
+bool ProcessWatch::Add(SessionId session, UniqueFd pidfd, int pid, uint64_t number) {
+  if (const auto known = processes_.find(number); known != processes_.end()) {
+    known->second.sessions.push_back(session);
+    return true;
+  }
   const EventLoop::WatchId watch =
-      loop_->Watch(pidfd.get(), EPOLLIN, [this, key](uint32_t) { Fired(key); });
+      loop_->Watch(pidfd.get(), EPOLLIN, [this, number](uint32_t) { Fired(number); });
   if (watch == EventLoop::WatchId::kNone) return false;
-  processes_.emplace(key, Process{std::move(pidfd), pid, watch, {session}});
-  if (pid > 0) key_by_pid_[pid] = key;
+  processes_.emplace(number, Process{std::move(pidfd), pid, watch, {session}});
+  if (pid > 0) key_by_pid_[pid] = number;
   return true;
 }
 

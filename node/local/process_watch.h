@@ -27,8 +27,12 @@ class ProcessWatch {
   ProcessWatch(const ProcessWatch&) = delete;
   ProcessWatch& operator=(const ProcessWatch&) = delete;
 
-  // False: the system has no room for another watch; `session` will not be heard of.
-  bool Add(SessionId session, UniqueFd pidfd, int pid);
+  // The number of the process that is seen under `pid`: of one that is watched, or a new one, to
+  // be given to Add. Equal numbers are the same process, and none is ever used again.
+  uint64_t NumberOf(int pid);
+  // `number` is NumberOf(pid)'s, of this turn. False: the system has no room for another watch;
+  // `session` will not be heard of.
+  bool Add(SessionId session, UniqueFd pidfd, int pid, uint64_t number);
 
  private:
   struct Process {

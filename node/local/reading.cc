@@ -1,6 +1,10 @@
 // SessionServer, what sessions send.
 #include <sys/epoll.h>
+#include <sys/resource.h>
 
+#include <cerrno>
+#include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -33,6 +37,39 @@ Answer NoPidfd() {
           {}};
 }
 
+// Its pages would be freed while it lives, or never.
+Answer WrongProcess(int found, pid_t peer) {
+  return {Code::kInvalid,
+          "attach: found a pidfd of process " + std::to_string(found) +
+              "; allowed is only that of " + std::to_string(peer) +
+              ", which connected; send the sender's own, over a connection " +
+              "that it made itself",
+          {}};
+}
+
+Answer NoRoomForFds(int error) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  return {Code::kUnavailable,
+          "attach: the node has no room for another file descriptor (" +
+              std::string(std::strerror(error)) + "; its limit is " +
+              std::to_string(limit.rlim_cur) + "); try again later, or raise the node's limit",
+          {}};
+}
+
+// What came with an attach must be one pidfd, of the process that connected: `*pid`.
+std::optional<Answer> CheckPidfd(const UniqueFd& pidfd, uint32_t found, bool lost, pid_t peer,
+                                 int* pid) {
+  if (found == 0 && lost) return NoRoomForFds(EMFILE);
+  if (found != 1) return WrongAttachFds(found);
+  const NamedProcess named = PidOf(pidfd.get());
+  if (named.error != 0) return NoRoomForFds(named.error);
+  if (!named.pid) return NoPidfd();
+  if (*named.pid != peer) return WrongProcess(*named.pid, peer);
+  *pid = *named.pid;
+  return std::nullopt;
+}
+
 }  // namespace
 
 void SessionServer::Handle(Session* session, uint32_t events) {
@@ -49,7 +86,7 @@ void SessionServer::Handle(Session* session, uint32_t events) {
 bool SessionServer::Read(Session* session) {
   fds_.clear();
   const Received received = ReceiveOnce(session->socket.get(), buffer_, &fds_);
-  if (!fds_.empty() || received.fds_lost) KeepFds(session);
+  if (!fds_.empty() || received.fds_lost) KeepFds(session, received.fds_lost);
   if (received.io == Io::kAgain) return false;
   if (received.io != Io::kDone) {
     Close(session);
@@ -74,8 +111,9 @@ bool SessionServer::Read(Session* session) {
   return !session->ending;
 }
 
-void SessionServer::KeepFds(Session* session) {
+void SessionServer::KeepFds(Session* session, bool lost) {
   if (!session->attached) {
+    session->attach_fds_lost |= lost;
     session->attach_fds += static_cast<uint32_t>(fds_.size());
     if (!fds_.empty()) session->attach_fd = std::move(fds_.back());
   }
@@ -128,27 +166,27 @@ void SessionServer::HandleAttach(Session* session, uint64_t serial, Nanos deadli
                                  RequestBody body) {
   UniqueFd pidfd = std::move(session->attach_fd);
   const uint32_t found = std::exchange(session->attach_fds, 0);
-  std::optional<int> pid;
+  const bool lost = std::exchange(session->attach_fds_lost, false);
+  int pid = 0;
+  uint64_t process = 0;
   if (!session->attached) {
-    if (found != 1) {
-      AddAnswer(session, serial, WrongAttachFds(found));
+    if (std::optional<Answer> wrong = CheckPidfd(pidfd, found, lost, session->peer_pid, &pid)) {
+      AddAnswer(session, serial, *std::move(wrong));
       return;
     }
-    pid = PidOf(pidfd.get());
-    if (!pid) {
-      AddAnswer(session, serial, NoPidfd());
-      return;
-    }
+    process = processes_.NumberOf(pid);
     Reached(step::kAttachFdsReceived);
   }
-  std::get<AttachRequest>(body).has_pidfd = true;
+  auto& attach = std::get<AttachRequest>(body);
+  attach.has_pidfd = true;
+  attach.process = process;
   const size_t before = session->answers.size();
   Deliver(SessionRequest{session->id, serial, deadline, std::move(body)});
   const bool accepted = session->answers.size() > before &&
                         std::holds_alternative<AttachAnswer>(session->answers.back().second.body);
   if (!accepted || session->attached) return;
   session->attached = true;
-  if (!processes_.Add(session->id, std::move(pidfd), *pid)) {
+  if (!processes_.Add(session->id, std::move(pidfd), pid, process)) {
     // Without a life line it may hold nothing; and so far it does not.
     Refuse(session, Code::kUnavailable, "attach: the node cannot watch another process now");
     ProcessGone(session->id);

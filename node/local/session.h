@@ -2,6 +2,8 @@
 #ifndef PANDO_NODE_LOCAL_SESSION_H_
 #define PANDO_NODE_LOCAL_SESSION_H_
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -26,7 +28,9 @@ struct Session {
   // Descriptors that came before the attach: the one it may bring, and how many there were.
   UniqueFd attach_fd;
   uint32_t attach_fds = 0;
-  bool attached = false;  // its process is watched
+  bool attach_fds_lost = false;  // some came that this process had no room for
+  pid_t peer_pid = 0;            // who connected; 0: it cannot be seen from here
+  bool attached = false;         // its process is watched
 
   std::vector<std::pair<uint64_t, Answer>> answers;  // {serial, answer}, not yet in a frame
   SendQueue queue;

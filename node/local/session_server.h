@@ -83,7 +83,7 @@ class SessionServer {
   void Handle(Session* session, uint32_t events);
   // Reads once; false: nothing (more) to read.
   bool Read(Session* session);
-  void KeepFds(Session* session);
+  void KeepFds(Session* session, bool lost);
   void HandleFrame(Session* session, std::string_view bytes);
   void HandleMessage(Session* session, const v1::ClientMessage& message);
   void HandleAttach(Session* session, uint64_t serial, Nanos deadline, RequestBody body);

@@ -1,13 +1,14 @@
 #include "node/local/socket_io.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <fstream>
 #include <string>
 
 #include "node/core/limits.h"
@@ -82,20 +83,22 @@ Sent SendOnce(int socket, std::string_view bytes, std::span<const int> fds) {
   return {Io::kDone, static_cast<size_t>(sent)};
 }
 
-std::optional<int> PidOf(int fd) {
+NamedProcess PidOf(int fd) {
   // The kernel gives a pidfd, and nothing else, a line "Pid:\t<number>".
-  std::ifstream info("/proc/self/fdinfo/" + std::to_string(fd));
-  constexpr std::string_view kKey = "Pid:";
-  for (std::string line; std::getline(info, line);) {
-    if (line.compare(0, kKey.size(), kKey) != 0) continue;
-    const size_t start = line.find_first_not_of(" \t", kKey.size());
-    if (start == std::string::npos) return std::nullopt;
-    int pid = 0;
-    const char* end = line.data() + line.size();
-    if (std::from_chars(line.data() + start, end, pid).ec != std::errc()) return std::nullopt;
-    return pid;
-  }
-  return std::nullopt;
+  const std::string path = "/proc/self/fdinfo/" + std::to_string(fd);
+  const UniqueFd info(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!info.valid()) return {std::nullopt, errno};
+  std::array<char, 4096> buffer;  // a pidfd's is a few lines
+  const ssize_t got = ::read(info.get(), buffer.data(), buffer.size());
+  if (got < 0) return {std::nullopt, errno};
+  const std::string_view text(buffer.data(), static_cast<size_t>(got));
+  constexpr std::string_view kKey = "\nPid:\t";
+  const size_t key = text.find(kKey);
+  if (key == std::string_view::npos) return {};
+  int pid = 0;
+  const char* const end = text.data() + text.size();
+  if (std::from_chars(text.data() + key + kKey.size(), end, pid).ec != std::errc()) return {};
+  return {pid, 0};
 }
 
 std::optional<PeerCredentials> CredentialsOf(int socket) {

@@ -42,8 +42,13 @@ struct Sent {
 Sent SendOnce(int socket, std::string_view bytes, std::span<const int> fds);
 
 // The process that a pidfd names, as this process sees it: 0 if it lives in a process namespace
-// that cannot be seen from here, -1 if it has been reaped. nullopt if `fd` is no pidfd.
-std::optional<int> PidOf(int fd);
+// that cannot be seen from here, -1 if it has been reaped. No pid: `fd` is no pidfd; or, with an
+// errno in `error`, the kernel could not be asked.
+struct NamedProcess {
+  std::optional<int> pid;
+  int error = 0;
+};
+NamedProcess PidOf(int fd);
 
 struct PeerCredentials {
   pid_t pid = 0;

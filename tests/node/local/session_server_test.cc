@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -96,6 +97,46 @@ TEST(SessionServer, AttachWithTwoFdsOrAnotherKindIsRefused) {
   ASSERT_TRUE(frame && frame->messages_size() == 1);
   EXPECT_EQ(frame->messages(0).code(), v1::INVALID);
   EXPECT_NE(frame->messages(0).message().find("no pidfd"), std::string::npos);
+  ExpectAttached(&engine, "a");
+}
+
+// FAULTS C3: a life line that is another's would free pages that are in use, or never free them.
+TEST(SessionServer, AttachWithThePidfdOfAnotherProcessIsRefused) {
+  ServerInThread server;
+  RawEngine engine(server.path());
+  const UniqueFd other(static_cast<int>(::syscall(SYS_pidfd_open, 1, 0)));
+  ASSERT_TRUE(other.valid());
+  ASSERT_TRUE(engine.Send(FrameOf(AttachMessage("a")), {other.get()}));
+  const auto frame = engine.Receive();
+  ASSERT_TRUE(frame && frame->messages_size() == 1);
+  EXPECT_EQ(frame->messages(0).code(), v1::INVALID);
+  EXPECT_NE(frame->messages(0).message().find("a pidfd of process 1; allowed is only that of " +
+                                              std::to_string(::getpid())),
+            std::string::npos)
+      << frame->messages(0).message();
+  ExpectAttached(&engine, "a");
+}
+
+// FAULTS E1: the pidfd came, but this process had no number left for it.
+TEST(SessionServer, AttachWithoutRoomForItsPidfdMayBeTriedAgain) {
+  ServerInThread server;
+  RawEngine engine(server.path());
+  ASSERT_TRUE(engine.Send(FrameOf(ProbeMessage(7, 0, 4)))) << "it is accepted";
+  ASSERT_TRUE(engine.Receive().has_value());
+  const UniqueFd pidfd = OwnPidfd();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int lowest = UniqueFd(::dup(0)).get();
+  const rlimit none{static_cast<rlim_t>(lowest), before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  EXPECT_TRUE(engine.Send(FrameOf(AttachMessage("a")), {pidfd.get()}));
+  const auto frame = engine.Receive();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_TRUE(frame && frame->messages_size() == 1);
+  EXPECT_EQ(frame->messages(0).code(), v1::UNAVAILABLE) << frame->messages(0).message();
+  EXPECT_NE(frame->messages(0).message().find("limit is " + std::to_string(lowest)),
+            std::string::npos)
+      << frame->messages(0).message();
   ExpectAttached(&engine, "a");
 }
 
