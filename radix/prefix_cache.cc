@@ -50,8 +50,8 @@ void PrefixCache::Unpin(PathRef path) {
 }
 
 Reservation PrefixCache::Reserve(SpaceId space, const Prompt& prompt, BlockCount to,
-                                 uint64_t writer) {
-  return impl_->cache.Reserve(space, prompt, to, writer);
+                                 uint64_t writer, BlockCount most) {
+  return impl_->cache.Reserve(space, prompt, to, writer, most);
 }
 
 void PrefixCache::Finish(const Reservation& reservation) {

@@ -154,8 +154,9 @@ class PrefixCache {
   // all or nothing, evicting as many tails as that needs and no more. Starts at the first missing
   // block, which may lie before `from`; blocks that `writer` itself is writing count as there. The
   // path above and the new blocks are pinned until Finish. `to` is capped to the prompt's full
-  // blocks.
-  Reservation Reserve(SpaceId space, const Prompt& prompt, BlockCount to, uint64_t writer);
+  // blocks, and to the first `most` missing ones.
+  Reservation Reserve(SpaceId space, const Prompt& prompt, BlockCount to, uint64_t writer,
+                      BlockCount most = BlockCount(UINT32_MAX));
   // Ends a reservation: blocks that are complete stay, the others are dropped (their pages are free
   // at once, or quarantined while held). Commit has no effect on them any more.
   void Finish(const Reservation& reservation);

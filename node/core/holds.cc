@@ -89,7 +89,7 @@ ClaimId Holds::Reserve(const ClaimTerms& terms, const Reservation& reservation) 
   return claim->id;
 }
 
-void Holds::Begin(const Worker& worker, ClaimId id, BeginItem* item) {
+void Holds::Begin(const Worker& worker, ClaimId id, uint64_t room, BeginItem* item) {
   item->claim = id;
   Claim* claim = Find(worker.replica, id);
   if (claim == nullptr || claim->over) {
@@ -106,6 +106,13 @@ void Holds::Begin(const Worker& worker, ClaimId id, BeginItem* item) {
     return;
   }
   const Reservation& blocks = claim->reservation;
+  if (const uint64_t pages = (blocks.to - blocks.from).value(); pages > room) {
+    item->code = Code::kLimit;
+    item->message =
+        Text(pages, " pages of claim ", id, " found, at most ", room, " left of the ",
+             limits::kPagesPerBegin, " that one begin may name: begin it in another message");
+    return;
+  }
   if (!context_->cache.Hold(blocks.path, blocks.from, blocks.to, worker.shard, &part.pages)) {
     item->code = Code::kUnknown;
     item->message = Text("pages of claim ", id, " have gone: touch nothing");

@@ -66,7 +66,9 @@ class Holds {
   // A claim on the blocks of a reservation that the cache has made.
   ClaimId Reserve(const ClaimTerms& terms, const Reservation& reservation);
 
-  void Begin(const Worker& worker, ClaimId claim, BeginItem* item);
+  // `room`: how many pages the item may name; if they are more, nothing is held and the claim
+  // stands.
+  void Begin(const Worker& worker, ClaimId claim, uint64_t room, BeginItem* item);
   // What is malformed in an End for a hold of this worker, if anything. Changes nothing.
   std::optional<Problem> CheckEnd(const Worker& worker, const EndItem& item) const;
   // `too_late`: the message's deadline has passed; the hold ends, and nothing comes of it.

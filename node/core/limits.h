@@ -27,6 +27,10 @@ inline constexpr uint32_t kFieldsPerSpace = 128;
 inline constexpr uint32_t kFieldBytes = 4096;  // name and value together
 inline constexpr uint32_t kReplicaKeyBytes = 256;
 inline constexpr uint32_t kClaimsPerMessage = 1024;
+// Of one shard, in one claim and in all that one Begin names: at 16 bytes a page, an answer fits
+// into a frame.
+inline constexpr uint32_t kPagesPerBegin = 400'000;
+static_assert(uint64_t{kPagesPerBegin} * 16 + uint64_t{kClaimsPerMessage} * 512 < kFrameBytes);
 inline constexpr uint32_t kClaimsPerReplica = 8192;
 inline constexpr uint32_t kRequestsPerReplica = 8192;           // open at once
 inline constexpr uint64_t kOpenTokensPerReplica = 64ull << 20;  // of all open requests

@@ -123,7 +123,7 @@ struct ReserveAnswer {
 };
 struct BeginItem {
   ClaimId claim;
-  Code code = Code::kOk;  // kUnknown or kUnavailable: do not touch anything
+  Code code = Code::kOk;  // not kOk: do not touch anything. kLimit: begin it in another message
   std::string message;
   bool store = false;
   uint32_t first_block = 0;

@@ -134,6 +134,7 @@ void Replicas::Attach(const Plan& plan, const AttachRequest& request, Session* s
     replica->key = request.replica_key;
     replica->single = request.role == Role::kBoth;
     replica->places.resize(replica->single ? 1 : 1 + request.world_size);
+    replica->left.resize(replica->places.size());
     by_key_.emplace(replica->key, std::move(made));
   }
   replica->description = plan.merged;
@@ -163,9 +164,10 @@ void Replicas::Attach(const Plan& plan, const AttachRequest& request, Session* s
 std::optional<Problem> Replicas::CheckReady(const Replica& replica) {
   for (size_t i = 0; i < replica.places.size(); ++i) {
     if (Serves(replica.places[i])) continue;
+    const bool gone = replica.places[i] != nullptr || replica.left[i];
     const std::string place = i == 0 ? "its scheduler" : Text("its worker ", i - 1);
     return Unavailable(Text("replica \"", replica.key, "\" is incomplete: ", place,
-                            replica.places[i] == nullptr ? " has not attached" : " is gone",
+                            gone ? " is gone" : " has not attached",
                             ": go on without the cache until it attaches"));
   }
   if (replica.space) return std::nullopt;
@@ -189,7 +191,9 @@ std::optional<ReplicaNumber> Replicas::Prune(Session* session) {
       by_key_.erase(by_key_.find(replica->key));
       context_->Reached(CoreStep::kReplicaGone);
     } else if (!session->open) {
-      *std::find(replica->places.begin(), replica->places.end(), session) = nullptr;
+      const auto place = std::find(replica->places.begin(), replica->places.end(), session);
+      *place = nullptr;
+      replica->left[static_cast<size_t>(place - replica->places.begin())] = true;
       session->replica = nullptr;
     }
   }

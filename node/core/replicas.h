@@ -57,6 +57,7 @@ struct Replica {
   SpaceDescription description;  // what the sessions said so far
   std::optional<SpaceId> space;  // once it was complete and all was known
   std::vector<Session*> places;  // scheduler (or both), then the workers by shard; null: free
+  std::vector<bool> left;        // parallel with places: somebody was there, and is gone
   uint64_t prefill_tokens_per_s = 0;
 
   bool complete() const;

@@ -84,7 +84,9 @@ AcquireAnswer Router::MatchAndLease(const Session& session, const AcquireRequest
   const Nanos deadline = ClaimDeadline(acquire.claim_deadline);
   if (OverCap(replica) || deadline <= context_.now) return answer;
   const uint64_t block_tokens = context_.cache.shape(opened.space).block_tokens;
-  const BlockCount limit = LoadLimit(opened.prompt_tokens, static_cast<uint32_t>(block_tokens));
+  const BlockCount limit =
+      std::min(LoadLimit(opened.prompt_tokens, static_cast<uint32_t>(block_tokens)),
+               BlockCount(limits::kPagesPerBegin));
   const Match match = context_.cache.Find(opened.space, opened.prompt.view(), limit);
   answer.in_flight = match.stop == Stop::kInFlight;
   if (match.blocks == BlockCount(0)) return answer;
@@ -176,8 +178,8 @@ Answer Router::ReservePages(const Session& session, const ReserveRequest& reserv
   const Nanos deadline = ClaimDeadline(reserve.claim_deadline);
   answer.full = OverCap(replica);
   if (answer.full || deadline <= context_.now) return Ok(answer);
-  const Reservation reserved =
-      context_.cache.Reserve(space, prompt, BlockCount(reserve.to), replica.value());
+  const Reservation reserved = context_.cache.Reserve(
+      space, prompt, BlockCount(reserve.to), replica.value(), BlockCount(limits::kPagesPerBegin));
   switch (reserved.status) {
     case ReserveStatus::kNothing:
       break;
@@ -218,8 +220,10 @@ Answer Router::Serve(const Session& session, BeginRequest& begin) {
   BeginAnswer answer;
   answer.items.resize(begin.claims.size());
   const Worker worker{session.replica->number, session.id, session.shard};
+  uint64_t room = limits::kPagesPerBegin;
   for (size_t i = 0; i < begin.claims.size(); ++i) {
-    holds_.Begin(worker, begin.claims[i], &answer.items[i]);
+    holds_.Begin(worker, begin.claims[i], room, &answer.items[i]);
+    room -= answer.items[i].pages.size();
     if (answer.items[i].code != Code::kOk) ++context_.counters.requests_refused;
   }
   return Ok(std::move(answer));
@@ -254,6 +258,11 @@ Answer Router::Serve(const Session& session, AbortRequest& abort) {
     if (!holds_.Abort(session.replica->number, claim)) ++unknown;
   }
   if (unknown == 0) return Ok(AbortAnswer{});
+  if (unknown == abort.claims.size()) {
+    return Refusal(Unknown(Text("none of ", unknown,
+                                " claims stands: they had ended or never were "
+                                "this replica's, nothing is left to abort")));
+  }
   return Refusal(Unknown(Text(unknown, " of ", abort.claims.size(),
                               " claims had ended or never were this replica's: the others are "
                               "aborted")));

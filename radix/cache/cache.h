@@ -45,7 +45,8 @@ class Cache {
   std::optional<PathRef> Pin(const Match& match);
   void Unpin(PathRef path);
 
-  Reservation Reserve(SpaceId space, const Prompt& prompt, BlockCount to, uint64_t writer);
+  Reservation Reserve(SpaceId space, const Prompt& prompt, BlockCount to, uint64_t writer,
+                      BlockCount most);
   void Finish(const Reservation& reservation);
 
   bool Hold(PathRef path, BlockCount from, BlockCount to, ShardId shard,

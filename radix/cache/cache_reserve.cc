@@ -54,18 +54,21 @@ bool Cache::TakeExtents(const Plan& plan) {
 // 1. what is there already          4. memory for all that is new; any failure undoes it all
 // 2. whether the pages can be had   5. the path is pinned, room is made, the blocks get pages
 // 3. the place                      6. new runs are linked, the whole chain is used now
-Reservation Cache::Reserve(SpaceId space, const Prompt& prompt, BlockCount to, uint64_t writer) {
+Reservation Cache::Reserve(SpaceId space, const Prompt& prompt, BlockCount to, uint64_t writer,
+                           BlockCount most) {
   // 1.
   const BlockShape form = tree_.space(space.value()).shape;
   const auto whole = static_cast<uint32_t>(prompt.tokens.size() / form.tokens);
-  const uint32_t end = std::min(to.value(), whole);
+  uint32_t end = std::min(to.value(), whole);
   const Tree::Walked walked = tree_.Walk(space.value(), prompt, end, &writer);
   Reservation result{.status = ReserveStatus::kNothing,
                      .path = {},
                      .from = BlockCount(walked.blocks),
                      .to = BlockCount(walked.blocks)};
   if (walked.stop == Stop::kInFlight) result.status = ReserveStatus::kInFlight;
-  if (walked.stop == Stop::kInFlight || walked.blocks == end) return result;
+  if (walked.stop == Stop::kInFlight || walked.blocks == end || most == BlockCount(0))
+    return result;
+  end = walked.blocks + std::min(end - walked.blocks, most.value());
   // 2.
   Plan plan{.space = space,
             .parent = walked.run,

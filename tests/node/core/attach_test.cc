@@ -313,6 +313,8 @@ TEST(AttachTest, AWorkerThatDiedCanComeBackAndTheReplicaServesAgain) {
   EXPECT_EQ(gap.code, Code::kUnavailable);
   EXPECT_THAT(gap.message, HasSubstr("worker 1 is gone"));
   node.Close(engine.workers[1]);
+  EXPECT_THAT(node.Send(engine.scheduler, ProbeRequest{BlocksPrompt(1, 3)}).message,
+              HasSubstr("worker 1 is gone"));
   EngineOptions options;
   options.shards = 2;
   engine.workers[1] = node.Open();

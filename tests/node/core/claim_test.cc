@@ -113,6 +113,51 @@ TEST(ClaimTest, TimeDoesNotGoBack) {
 }
 
 // FAULTS C1, B2
+// A prompt of more blocks than one Begin may name goes in parts, and no answer outgrows a frame.
+TEST(ClaimTest, WhatOneBeginNamesHasALimit) {
+  CoreDriver node({.extents = 40, .slab_bytes = Bytes(40 * kExtentBytes.value())});
+  EngineOptions options;
+  options.block_tokens = 1;
+  const Engine a = node.StartEngine("a", options);
+  const uint32_t blocks = limits::kPagesPerBegin + 10;
+  ReserveRequest reserve;
+  reserve.prompt = PublicPrompt(Tokens(1, blocks + 1));
+  reserve.to = blocks;
+  const auto first = BodyOf<ReserveAnswer>(node.Send(a.scheduler, reserve));
+  const auto second = BodyOf<ReserveAnswer>(node.Send(a.scheduler, reserve));
+  EXPECT_EQ(first.to, limits::kPagesPerBegin);
+  EXPECT_EQ(second.from, first.to);
+  EXPECT_EQ(second.to, blocks);
+  auto both =
+      BodyOf<BeginAnswer>(node.Send(a.scheduler, BeginRequest{{first.claim, second.claim}}));
+  ASSERT_EQ(both.items.size(), 2u);
+  EXPECT_EQ(both.items[0].pages.size(), limits::kPagesPerBegin);
+  EXPECT_EQ(both.items[1].code, Code::kLimit);
+  EXPECT_THAT(both.items[1].message, HasSubstr("10 pages of claim 2 found, at most 0 left"));
+  EXPECT_TRUE(both.items[1].pages.empty());
+  EXPECT_EQ(node.status().holds, 1u);
+  EXPECT_EQ(node.End(a.scheduler, StoreEnd(both.items[0])), Code::kOk);
+  const BeginItem rest = node.Begin(a.scheduler, second.claim);
+  EXPECT_EQ(node.End(a.scheduler, StoreEnd(rest)), Code::kOk);
+  const AcquireAnswer hit = node.Acquire(a, RequestId(1), reserve.prompt);
+  EXPECT_EQ(hit.blocks, limits::kPagesPerBegin);
+  EXPECT_EQ(node.Send(a.scheduler, AbortRequest{{hit.claim}}).code, Code::kOk);
+  node.Settle(a, {.request = RequestId(1)});
+  node.ExpectBase();
+}
+
+TEST(ClaimTest, AnAbortOfNothingSaysSo) {
+  CoreDriver node;
+  const Engine a = node.StartEngine("a");
+  const Answer none = node.Send(a.scheduler, AbortRequest{{ClaimId(77)}});
+  EXPECT_EQ(none.code, Code::kUnknown);
+  EXPECT_THAT(none.message, HasSubstr("none of 1 claims stands"));
+  const ReserveAnswer one = node.Reserve(a, BlocksPrompt(1, 2));
+  EXPECT_THAT(node.Send(a.scheduler, AbortRequest{{one.claim, ClaimId(77)}}).message,
+              HasSubstr("1 of 2 claims had ended or never were this replica's: the others are"));
+  node.ExpectBase();
+}
+
 TEST(ClaimTest, AbortBeforeAnyWorkerBeganGivesAllBackAtOnce) {
   CoreDriver node;
   const Engine a = node.StartEngine("a", 2);
