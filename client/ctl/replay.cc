@@ -72,15 +72,15 @@ absl::StatusOr<ReplayResult> Replay(const ReplayOptions& options,
   for (uint64_t index = 0; index < requests.size() && !interrupt.Seen(); ++index) {
     MakeTokens(requests[index], index, options.seed, &tokens);
     const std::vector<uint64_t> chain = BlockChain(tokens, options.block_tokens);
-    ceiling.Add(tokens.size(), chain);
+    const uint64_t ceiling_tokens = ceiling.Add(tokens.size(), chain);
     const size_t replica =
         Route(options.routing, requests[index], index, options.seed, replicas->size());
-    result.Add(node_of[replica], (*replicas)[replica]->Play(index + 1, tokens, chain));
+    result.Add(node_of[replica], (*replicas)[replica]->Play(index + 1, tokens, chain),
+               ceiling_tokens);
     progress.Update(index + 1, fmt::format("hit {:.2f} %", 100 * result.hit_rate()));
   }
   result.interrupted = result.requests < requests.size();
   result.seconds = static_cast<double>(client::NowNanos() - start) / 1e9;
-  result.ceiling_tokens = ceiling.hit_tokens();
   return result;
 }
 

@@ -42,7 +42,7 @@ std::string TokensText(const ReplayResult& result) {
   if (tokens.hit_peer > 0) row("  hit at a peer", tokens.hit_peer);
   row("  computed", tokens.computed);
   if (result.failed_tokens > 0) row("    of these after a failed load", result.failed_tokens);
-  row("an infinite cache would hit", result.ceiling_tokens);
+  row("an infinite cache, empty at first, would hit", result.ceiling_tokens);
   return table.Text();
 }
 
@@ -85,6 +85,12 @@ std::string RemarksText(const ReplayResult& result) {
     if (node.unreached == 0) continue;
     text += fmt::format("{}: no answer for {} of its {} requests; they were computed as misses\n",
                         node.socket, Thousands(node.unreached), Thousands(node.requests));
+  }
+  if (!result.ceiling_applies()) {
+    text += fmt::format(
+        "{} tokens of blocks that this replay had not stored were there: a node was warm, as after "
+        "an earlier replay with this --seed\n",
+        Thousands(result.warm_tokens));
   }
   if (result.not_stored > 0) {
     text +=
@@ -132,7 +138,10 @@ Percentiles PercentilesOf(std::vector<int64_t> nanos) {
   return {.p50 = at(0.50), .p99 = at(0.99)};
 }
 
-void ReplayResult::Add(size_t node, const Outcome& outcome) {
+void ReplayResult::Add(size_t node, const Outcome& outcome, uint64_t ceiling) {
+  const uint64_t offered = outcome.tokens.hits() + outcome.failed_tokens;
+  ceiling_tokens += ceiling;
+  warm_tokens += offered - std::min(offered, ceiling);
   ++requests;
   tokens += outcome.tokens;
   failed_tokens += outcome.failed_tokens;
@@ -185,7 +194,10 @@ json ToJson(const ReplayResult& result) {
           {"seconds", result.seconds},
           {"tokens", TokensJson(result.tokens)},
           {"hit_rate", result.hit_rate()},
-          {"ceiling", {{"hit_tokens", result.ceiling_tokens}, {"hit_rate", result.ceiling_rate()}}},
+          {"ceiling",
+           {{"hit_tokens", result.ceiling_tokens},
+            {"hit_rate", result.ceiling_rate()},
+            {"applies", result.ceiling_applies()}}},
           {"failed_tokens", result.failed_tokens},
           {"not_stored", result.not_stored},
           {"unreached", result.unreached},
@@ -214,11 +226,14 @@ std::string ToText(const ReplayResult& result) {
                      LatencyText(result.latency) + "\n" + NodesText(result) + "\n" +
                      RemarksText(result);
   const std::string problem = result.Problem();
-  text += fmt::format(
-      "{} requests in {:.1f} s: hit {:.2f} % of all prompt tokens, the ceiling is "
-      "{:.2f} %; wrong={}\n",
-      Thousands(result.requests), result.seconds, 100 * result.hit_rate(),
-      100 * result.ceiling_rate(), result.pages.wrong);
+  const std::string ceiling =
+      result.ceiling_applies()
+          ? fmt::format("the ceiling is {:.2f} %", 100 * result.ceiling_rate())
+          : fmt::format("the node was warm: the ceiling of an empty one, {:.2f} %, does not apply",
+                        100 * result.ceiling_rate());
+  text += fmt::format("{} requests in {:.1f} s: hit {:.2f} % of all prompt tokens, {}; wrong={}\n",
+                      Thousands(result.requests), result.seconds, 100 * result.hit_rate(), ceiling,
+                      result.pages.wrong);
   if (!problem.empty()) text += "WRONG: " + problem + "\n";
   return text;
 }

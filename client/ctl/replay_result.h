@@ -83,12 +83,16 @@ struct ReplayResult {
   PageTotals pages;
   PullTotals pull;
   Latencies latency;
-  uint64_t ceiling_tokens = 0;
+  uint64_t ceiling_tokens = 0;  // what an infinite cache, empty at first, would have hit
+  uint64_t warm_tokens = 0;     // offered beyond that: some node had blocks from before the replay
   std::vector<NodeTotals> nodes;
 
-  void Add(size_t node, const Outcome& outcome);
+  // `ceiling` is what an infinite cache, empty at first, would have hit of this request.
+  void Add(size_t node, const Outcome& outcome, uint64_t ceiling);
   double hit_rate() const;
   double ceiling_rate() const;
+  // False if a node was warm: then more may be hit than the ceiling has.
+  bool ceiling_applies() const { return warm_tokens == 0; }
   // Empty, or what is wrong with it: wrong bytes, or an account that does not balance.
   std::string Problem() const;
 };

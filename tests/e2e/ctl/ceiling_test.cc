@@ -24,8 +24,9 @@ TEST(CeilingTest, CountsLeadingFullBlocksAndLeavesOneToken) {
   Ceiling ceiling(16);
   const auto add = [&](const std::vector<uint32_t>& tokens) {
     const uint64_t before = ceiling.hit_tokens();
-    ceiling.Add(tokens.size(), BlockChain(tokens, 16));
-    return ceiling.hit_tokens() - before;
+    const uint64_t hit = ceiling.Add(tokens.size(), BlockChain(tokens, 16));
+    EXPECT_EQ(ceiling.hit_tokens() - before, hit);
+    return hit;
   };
   EXPECT_EQ(add(Ascending(64)), 0u);
   EXPECT_EQ(add(Ascending(64)), 48u);

@@ -30,9 +30,8 @@ Outcome SomeOutcome() {
 ReplayResult SomeResult() {
   ReplayResult result;
   result.nodes.resize(2);
-  result.Add(0, SomeOutcome());
-  result.Add(1, SomeOutcome());
-  result.ceiling_tokens = 150;
+  result.Add(0, SomeOutcome(), 70);
+  result.Add(1, SomeOutcome(), 80);
   return result;
 }
 
@@ -46,6 +45,28 @@ TEST(ReplayResultTest, SumsUpOverRequestsAndNodes) {
   EXPECT_EQ(result.nodes[1].tokens.prompt, 100u);
   EXPECT_DOUBLE_EQ(result.hit_rate(), 0.64);
   EXPECT_DOUBLE_EQ(result.ceiling_rate(), 0.75);
+}
+
+// A node that had blocks before the replay may hit more than one that started empty.
+TEST(ReplayResultTest, SaysWhenTheCeilingDoesNotApply) {
+  ReplayResult result = SomeResult();
+  EXPECT_EQ(ToJson(result)["ceiling"]["applies"], true);
+  EXPECT_THAT(ToText(result), HasSubstr("the ceiling is 75.00 %; wrong=0"));
+  result.Add(0, SomeOutcome(), 48);
+  EXPECT_EQ(result.warm_tokens, 16u);
+  EXPECT_EQ(ToJson(result)["ceiling"]["applies"], false);
+  EXPECT_THAT(ToText(result), HasSubstr("16 tokens of blocks that this replay had not stored"));
+  EXPECT_THAT(ToText(result), HasSubstr("the node was warm: the ceiling of an empty one, 66.00 %, "
+                                        "does not apply; wrong=0"));
+}
+
+// What was offered and could not be loaded tells a warm node too.
+TEST(ReplayResultTest, FailedLoadsOfUnknownBlocksTellAWarmNode) {
+  ReplayResult result = SomeResult();
+  Outcome outcome;
+  outcome.tokens.prompt = outcome.tokens.computed = outcome.failed_tokens = 32;
+  result.Add(0, outcome, 16);
+  EXPECT_FALSE(result.ceiling_applies());
 }
 
 TEST(ReplayResultTest, WrongBytesAreAProblem) {
@@ -90,6 +111,7 @@ TEST(ReplayResultTest, JsonHasEveryKeyThatReadersRelyOn) {
                            "/nodes/0/socket",
                            "/ceiling/hit_tokens",
                            "/ceiling/hit_rate",
+                           "/ceiling/applies",
                            "/hit_rate"}) {
     EXPECT_TRUE(json.contains(nlohmann::json::json_pointer(path))) << path;
   }

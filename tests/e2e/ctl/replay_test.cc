@@ -211,6 +211,8 @@ TEST_F(ReplayTest, ACorruptedPageIsDroppedCountedAndHealed) {
   const json first = Replay(node.socket(), {"--limit", "12"});
   ASSERT_TRUE(CorruptPage(node.child().pid(), FirstChain()[2]));
   const json second = Replay(node.socket(), {"--limit", "12"});
+  EXPECT_EQ(first["ceiling"]["applies"], true);
+  EXPECT_EQ(second["ceiling"]["applies"], false) << "the node was warm";
   EXPECT_EQ(second["pages"]["bad"], 1);
   EXPECT_EQ(second["pages"]["wrong"], 0);
   EXPECT_GT(second["failed_tokens"], 0);
