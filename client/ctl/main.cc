@@ -1,6 +1,10 @@
 // pandoctl: looks into a node, and plays traces through nodes. See commands.h.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "client/ctl/commands.h"
@@ -43,6 +47,7 @@ struct CommandLine {
   TreeArgs tree;
   ReplayArgs replay;
   double timeout_s = 5;
+  std::string replicas;
   std::string routing = "round-robin";
   std::string page_bytes = "4096";
   uint32_t tree_space = 0;
@@ -54,6 +59,37 @@ std::string CheckSocketPath(const std::string& text) {
   if (length <= kSocketPathMax) return "";
   return "the path has " + std::to_string(length) + " bytes, a Unix socket's may have " +
          std::to_string(kSocketPathMax) + ": choose a shorter one";
+}
+
+std::string CheckSocketPaths(const std::string& text) {
+  for (const std::string& path : CLI::detail::split(text, ',')) {
+    const std::string wrong = CheckSocketPath(path);
+    if (!wrong.empty()) return wrong;
+  }
+  return text.empty() || text.ends_with(',') ? CheckSocketPath("") : "";
+}
+
+// Digits and nothing else: no sign that wraps around, no zero in front that makes it octal.
+CLI::Validator Whole(uint64_t min, uint64_t max) {
+  const bool bounded = max < std::numeric_limits<uint64_t>::max();
+  const std::string range =
+      bounded ? fmt::format("from {} to {}", min, max) : fmt::format("from {}", min);
+  const auto check = [=](const std::string& text) -> std::string {
+    uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool whole = error == std::errc() && end == text.data() + text.size() &&
+                       (text.size() == 1 || text[0] != '0');
+    if (whole && value >= min && value <= max) return "";
+    return fmt::format("found '{}', expected a whole number {}", text, range);
+  };
+  return CLI::Validator(check, range);
+}
+
+std::string CheckTimeout(const std::string& text) {
+  double seconds = 0;
+  // The other way round would let through what is no number at all, nan.
+  if (CLI::detail::lexical_cast(text, seconds) && seconds >= 0.01 && seconds <= 3600) return "";
+  return "found '" + text + "', expected seconds from 0.01 to 3600";
 }
 
 std::string CheckPageBytes(const std::string& text) {
@@ -69,30 +105,33 @@ void AddReplay(CLI::App& app, CommandLine& line) {
   ReplayArgs& args = line.replay;
   replay->add_option("--trace", args.trace, "JSON-lines trace, plain or gzip")->required();
   replay
-      ->add_option("--replicas", args.options.sockets,
-                   "One node socket for each replica, unix:PATH; a socket may come several times")
-      ->delimiter(',')
+      ->add_option(
+          "--replicas", line.replicas,
+          "One node socket for each replica, unix:PATH,unix:PATH; a socket may come several "
+          "times")
       ->required()
-      ->check(CheckSocketPath);
+      ->check(CheckSocketPaths);
   replay->add_option("--limit", args.limit, "Play only the first N requests")
-      ->check(CLI::PositiveNumber);
+      ->check(Whole(1, std::numeric_limits<uint64_t>::max()));
   replay->add_option("--routing", line.routing, "Which replica gets a request")
       ->check(CLI::IsMember({"random", "round-robin", "prefix"}))
       ->capture_default_str();
   replay->add_option("--block-tokens", args.options.block_tokens, "Tokens of a block")
-      ->check(CLI::Range(1u, pando::limits::kBlockTokens))
+      ->check(Whole(1, pando::limits::kBlockTokens))
       ->capture_default_str();
   replay->add_option("--page-bytes", line.page_bytes, "Bytes of one block's KV in one shard")
       ->check(CheckPageBytes)
       ->capture_default_str();
   replay->add_option("--shards", args.options.shards, "Worker sessions of each replica")
-      ->check(CLI::Range(1u, pando::limits::kShards))
+      ->check(Whole(1, pando::limits::kShards))
       ->capture_default_str();
   replay
       ->add_option("--prefill-rate", args.options.prefill_tokens_per_s,
                    "Tokens a second that a replica would compute; 0: not told")
+      ->check(Whole(0, std::numeric_limits<uint64_t>::max()))
       ->capture_default_str();
   replay->add_option("--seed", args.options.seed, "Of tokens and random routing")
+      ->check(Whole(0, std::numeric_limits<uint64_t>::max()))
       ->capture_default_str();
   replay->add_option("--json", args.json_file, "Also write the result to this file");
 }
@@ -104,7 +143,7 @@ void AddCommands(CLI::App& app, CommandLine& line) {
   app.add_option("--admin", line.admin.address, "The node's admin socket, unix:PATH")
       ->check(CheckSocketPath);
   app.add_option("--timeout", line.timeout_s, "Seconds that a node has to answer")
-      ->check(CLI::Range(0.01, 3600.0))
+      ->check(CheckTimeout)
       ->capture_default_str();
   const auto add_json = [&](CLI::App* command) {
     command->add_flag("--json", line.admin.json, "Print JSON instead of tables");
@@ -113,9 +152,10 @@ void AddCommands(CLI::App& app, CommandLine& line) {
   add_json(app.add_subcommand("status", "What the node is, holds and is doing"));
   add_json(app.add_subcommand("stats", "The account: where the tokens of all requests came from"));
   CLI::App* tree = add_json(app.add_subcommand("tree", "The prefixes that the node has"));
-  tree->add_option("--space", line.tree_space, "Only this space");
+  tree->add_option("--space", line.tree_space, "Only this space")
+      ->check(Whole(0, std::numeric_limits<uint32_t>::max()));
   tree->add_option("--limit", line.tree.limit, "At most so many runs of each space")
-      ->check(CLI::Range(1, 100'000))
+      ->check(Whole(1, 100'000))
       ->capture_default_str();
   add_json(app.add_subcommand("check", "Let the node recount everything; exit status 1 if broken"));
   AddReplay(app, line);
@@ -127,6 +167,7 @@ int RunCommand(const CLI::App& app, CommandLine& line) {
   }
   const auto timeout_ns = static_cast<int64_t>(std::llround(line.timeout_s * 1e9));
   if (app.got_subcommand("replay")) {
+    line.replay.options.sockets = CLI::detail::split(line.replicas, ',');
     line.replay.options.timeout_ns = timeout_ns;
     line.replay.options.routing = *pando::ctl::ParseRouting(line.routing);
     line.replay.options.page_bytes = pando::ParseBytes(line.page_bytes)->value();

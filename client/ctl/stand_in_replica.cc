@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "client/ctl/other_protocol.h"
 #include "client/ctl/page_bytes.h"
 
 namespace pando::ctl {
@@ -40,6 +41,7 @@ std::unique_ptr<client::Client> OpenWorker(const ReplicaOptions& options, uint32
 
 absl::Status WaitForSession(client::Client& session, const std::string& socket,
                             int64_t deadline_ns) {
+  bool asked = false;
   while (true) {
     const int64_t now = client::NowNanos();
     if (session.WaitAttached(std::min(deadline_ns, now + kRefusalPoll))) return absl::OkStatus();
@@ -47,9 +49,20 @@ absl::Status WaitForSession(client::Client& session, const std::string& socket,
       return absl::FailedPreconditionError(fmt::format(
           "the node at {} refuses a stand-in replica: {}", socket, session.last_error()));
     }
+    if (!asked && !session.last_error().empty()) {
+      asked = true;
+      if (SpeaksHttp2(socket)) {
+        return absl::FailedPreconditionError(
+            fmt::format("{} does not speak the engines' protocol: is that the admin socket?\n"
+                        "Expected what --socket of the pando-node names.",
+                        socket));
+      }
+    }
     if (now >= deadline_ns) {
       return absl::UnavailableError(
-          fmt::format("no node takes sessions at {}: {}", socket, session.last_error()));
+          fmt::format("no node takes sessions at {}: {}\n"
+                      "Expected what --socket of a running pando-node names.",
+                      socket, session.last_error()));
     }
   }
 }

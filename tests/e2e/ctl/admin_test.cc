@@ -256,6 +256,17 @@ TEST_F(AdminTest, CheckTellsWhatIsBroken) {
   EXPECT_EQ(Ask({"check", "--json"}).exit, 1);
 }
 
+// Told at once, not after the time that a node has to answer.
+TEST_F(AdminTest, ReplayOnTheAdminSocketSaysSo) {
+  const Ran ran =
+      Pandoctl({"--timeout", "50", "replay", "--limit", "1", "--trace",
+                PANDO_TEST_DATA "/conversation_trace.jsonl.gz", "--replicas", admin_.address()},
+               40);
+  EXPECT_EQ(ran.exit, 1);
+  EXPECT_THAT(ran.err,
+              HasSubstr("does not speak the engines' protocol: is that the admin socket?"));
+}
+
 TEST_F(AdminTest, ErrorsOfTheNodeAreSaid) {
   admin_.error = grpc::Status(grpc::StatusCode::INTERNAL, "the owner thread does not answer");
   const Ran ran = Ask({"status"});

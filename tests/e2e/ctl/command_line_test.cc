@@ -62,7 +62,17 @@ TEST(CommandLineTest, RefusesWrongLines) {
       {with({"--routing", "best"}), "round-robin"},
       {with({"--limit", "0"}), "--limit"},
       {with({"--limit", "-5"}), "--limit"},
+      {with({"--limit", "0"}), "found '0', expected a whole number from 1\n"},
+      {with({"--limit", "010"}), "found '010', expected a whole number from 1\n"},
       {with({"--seed", "x"}), "--seed"},
+      {with({"--seed", "-1"}), "found '-1', expected a whole number from 0"},
+      {with({"--seed", "18446744073709551616"}), "--seed"},
+      {with({"--prefill-rate", "-1"}), "--prefill-rate"},
+      {with({"--timeout", "nan"}), "expected seconds from 0.01 to 3600"},
+      {{"tree", "--admin", "unix:/none", "--space", "-1"}, "--space"},
+      {{"replay", "--replicas", ",", "--trace", kTrace}, "--replicas: an empty path"},
+      {{"replay", "--replicas", "", "--trace", kTrace}, "--replicas: an empty path"},
+      {{"replay", "--replicas", "unix:/none,", "--trace", kTrace}, "--replicas: an empty path"},
       {{"replay", "--trace", kTrace, "--replicas", "unix:/none,unix:"}, "an empty path"},
   };
   for (const WrongLine& line : lines) {
