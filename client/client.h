@@ -65,7 +65,7 @@ enum class State : uint8_t {
   kAttaching,
   kAttached,
   kAbsent,    // attached, but a call timed out: counts as absent until it answers
-  kRefused,   // the node said no (last_error says why); tries again at the slowest pace
+  kRefused,   // the node said no (last_error says why); tries again, mostly at the slowest pace
   kDraining,  // lost the node; waits for holds to end before it attaches again
   kForked,    // this is a fork's child
   kClosed,

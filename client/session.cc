@@ -241,9 +241,10 @@ void Session::Lose(int64_t now, const std::string& error) {
   Reached(options_.steps, Step::kLost);
 }
 
-void Session::Refuse(int64_t now, const std::string& error) {
+void Session::Refuse(int64_t now, const std::string& error, bool passing) {
   End(Code::kUnavailable, error);
   state_ = State::kRefused;
+  if (passing) return Backoff(now);
   retry_at_ = now + options_.retry_max_ns;
 }
 

@@ -117,7 +117,8 @@ class Session {
   void Expire(int64_t now);
   void GoAbsent();
   void Lose(int64_t now, const std::string& error);
-  void Refuse(int64_t now, const std::string& error);
+  // `passing`: the reason may end by itself, so the next try comes as soon as after a loss.
+  void Refuse(int64_t now, const std::string& error, bool passing);
   void End(Code code, const std::string& error);
   void Backoff(int64_t now);
   bool connected() const { return memory_ != nullptr; }

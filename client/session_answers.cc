@@ -68,7 +68,8 @@ std::string Session::OnMessage(const pb::NodeMessage& message, int64_t now) {
 std::string Session::OnAttached(const pb::NodeMessage& message, int64_t now) {
   if (message.code() == pb::EXPIRED) return "the node was too slow to attach in time";
   if (message.code() != pb::OK) {
-    Refuse(now, message.message().empty() ? "the node refused attach" : message.message());
+    Refuse(now, message.message().empty() ? "the node refused attach" : message.message(),
+           message.code() == pb::UNAVAILABLE);
     return "";
   }
   if (!message.has_attach() || message.attach().session() == 0) {

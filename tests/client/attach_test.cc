@@ -97,6 +97,17 @@ TEST_F(AttachTest, ARefusalIsTriedAgainAtTheSlowestPace) {
   EXPECT_FALSE(node().Accept()) << "it tried again at once";
 }
 
+TEST_F(AttachTest, ARefusalForNowIsTriedAgainAsSoonAsAfterALoss) {
+  options_.retry_max_ns = 3600 * kSecond;
+  Start();
+  client().Poll();
+  ASSERT_TRUE(node().Accept());
+  node().Answer(node().ReadOne().serial(), [](auto& m) { m.set_code(pb::UNAVAILABLE); });
+  client().Poll();
+  EXPECT_EQ(client().state(), State::kRefused);
+  AttachAgain(2);
+}
+
 TEST_F(AttachTest, ARefusalMayEnd) {
   Start();
   client().Poll();
