@@ -3,7 +3,9 @@
 //   /healthz   200 while the owner thread answers
 //   /readyz    200 once the slab is there and until a drain, else 503
 //
-// A few threads that only translate; each answer is one connection's last. Thread-safe.
+// A few threads that only translate; each answer is one connection's last. Whoever opens
+// connections and says nothing, or little by little, keeps nobody else waiting, and not the
+// server's end. Thread-safe.
 #ifndef PANDO_NODE_RUNTIME_HTTP_SERVER_H_
 #define PANDO_NODE_RUNTIME_HTTP_SERVER_H_
 
