@@ -230,7 +230,7 @@ TEST(ClaimTest, NobodyUsesAClaimTwiceOrAnothersOrAGuessedOne) {
 
   const Answer foreign = node.Send(b.scheduler, AbortRequest{{hit.claim, place.claim}});
   EXPECT_EQ(foreign.code, Code::kUnknown);
-  EXPECT_THAT(foreign.message, HasSubstr("2 of 2"));
+  EXPECT_THAT(foreign.message, HasSubstr("none of 2"));
   EXPECT_EQ(node.status().leases, 1u);
   EXPECT_EQ(node.status().reservations, 1u);
   EXPECT_EQ(node.status().counters.requests_refused, before.requests_refused + 11);
