@@ -87,6 +87,10 @@ bool PrefixCache::Drop(PathRef path, BlockCount block, ShardId shard, PageRef pa
   return impl_->cache.Drop(path, block, shard, page);
 }
 
+bool PrefixCache::InBlock(PageRef page) const {
+  return impl_->cache.InBlock(page);
+}
+
 BlockCount PrefixCache::Evict(SpaceId space, BlockCount blocks) {
   return impl_->cache.Evict(space, blocks);
 }

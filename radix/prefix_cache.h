@@ -185,6 +185,9 @@ class PrefixCache {
   // `shard`.
   bool Drop(PathRef path, BlockCount block, ShardId shard, PageRef page);
 
+  // Whether a page that the caller holds is still some block's: false after a drop.
+  bool InBlock(PageRef page) const;
+
   // Evicts up to `blocks` blocks from the space; returns how many went.
   BlockCount Evict(SpaceId space, BlockCount blocks);
 

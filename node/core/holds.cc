@@ -199,16 +199,24 @@ void Holds::EndLoad(const Claim& claim, const EndItem& item, ShardId shard, Part
 
 void Holds::DropBad(const Claim& claim, const EndItem& item, ShardId shard, const Part& part) {
   if (item.bad_pages.empty()) return;
-  context_->counters.pages_bad += item.bad_pages.size();
+  // Another may have found them bad before: what that dropped is no block's page any more.
+  std::vector<uint32_t> bad = item.bad_pages;
+  std::sort(bad.begin(), bad.end());
+  bad.erase(std::unique(bad.begin(), bad.end()), bad.end());
+  std::erase_if(bad, [&](uint32_t i) { return !context_->cache.InBlock(part.pages[i].page); });
+  if (bad.empty()) return;
   // What lies below the first bad page goes with it, and all other bad ones lie there.
-  const uint32_t first_bad = *std::min_element(item.bad_pages.begin(), item.bad_pages.end());
+  const uint32_t first_bad = bad.front();
   const BlockCount block = claim.reservation.from + BlockCount(first_bad);
-  context_->cache.Drop(claim.reservation.path, block, shard, part.pages[first_bad].page);
+  if (!context_->cache.Drop(claim.reservation.path, block, shard, part.pages[first_bad].page)) {
+    return;
+  }
+  context_->counters.pages_bad += bad.size();
   context_->Log(LogLine::Level::kWarning, "page.bad",
                 {{"claim", Text(claim.id)},
                  {"block", Text(block)},
                  {"shard", Text(shard)},
-                 {"pages", Text(item.bad_pages.size())}});
+                 {"pages", Text(bad.size())}});
 }
 
 Code Holds::EndStore(const Claim& claim, const EndItem& item, ShardId shard, const Part& part) {
@@ -226,7 +234,7 @@ Code Holds::EndStore(const Claim& claim, const EndItem& item, ShardId shard, con
   context_->counters.pages_stored += committed;
   if (committed > 0) context_->Reached(CoreStep::kEndCommitted);
   if (first_bad < pages) {
-    context_->counters.pages_bad += pages - first_bad;
+    context_->counters.pages_given_up += pages - first_bad;
     context_->cache.Drop(blocks.path, blocks.from + BlockCount(first_bad), shard,
                          part.pages[first_bad].page);
   }
@@ -235,9 +243,8 @@ Code Holds::EndStore(const Claim& claim, const EndItem& item, ShardId shard, con
 
 void Holds::Release(Claim* claim, Part* part) {
   if (claim->over) {
-    const uint64_t bytes = BytesOf(*claim, *part);
-    claim->owner->quarantined_bytes -= bytes;
-    quarantined_bytes_ -= bytes;
+    claim->owner->quarantined.Remove(part->pages, StrideOf(*claim));
+    quarantined_.Remove(part->pages, StrideOf(*claim));
     context_->Reached(CoreStep::kQuarantineLeft);
   }
   context_->cache.Release(part->pages);
@@ -312,7 +319,7 @@ bool Holds::HoldsAny(ReplicaNumber replica, SessionId session) const {
 void Holds::Forget(ReplicaNumber replica) {
   auto it = replicas_.find(replica);
   if (it == replicas_.end()) return;
-  PANDO_CHECK(it->second.count == 0 && it->second.quarantined_bytes == 0)
+  PANDO_CHECK(it->second.count == 0 && it->second.quarantined.bytes() == 0)
       << "replica " << replica << " is gone and has " << it->second.count << " claims";
   replicas_.erase(it);
 }
@@ -332,10 +339,10 @@ void Holds::EndClaim(Claim* claim) {
     Retire(claim);
     return;
   }
-  uint64_t bytes = 0;
-  for (const Part& part : claim->parts) bytes += BytesOf(*claim, part);
-  claim->owner->quarantined_bytes += bytes;
-  quarantined_bytes_ += bytes;
+  for (const Part& part : claim->parts) {
+    claim->owner->quarantined.Add(part.pages, StrideOf(*claim));
+    quarantined_.Add(part.pages, StrideOf(*claim));
+  }
   context_->Reached(CoreStep::kQuarantineEntered);
 }
 
@@ -376,9 +383,8 @@ void Holds::Retire(Claim* claim) {
   spare_.push_back(std::move(spare));
 }
 
-uint64_t Holds::BytesOf(const Claim& claim, const Part& part) const {
-  return part.pages.size() *
-         PageStride(context_->cache.shape(claim.terms.space).page_bytes).value();
+Bytes Holds::StrideOf(const Claim& claim) const {
+  return PageStride(context_->cache.shape(claim.terms.space).page_bytes);
 }
 
 std::optional<Problem> Holds::CheckRoom(ReplicaNumber replica) const {
@@ -390,7 +396,7 @@ std::optional<Problem> Holds::CheckRoom(ReplicaNumber replica) const {
 
 bool Holds::OverQuarantineCap(ReplicaNumber replica) const {
   auto it = replicas_.find(replica);
-  return it != replicas_.end() && it->second.quarantined_bytes > quarantine_cap_;
+  return it != replicas_.end() && it->second.quarantined.bytes() > quarantine_cap_;
 }
 
 Nanos Holds::next_deadline() const {

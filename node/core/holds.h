@@ -35,6 +35,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/node_hash_map.h"
 #include "node/core/context.h"
+#include "node/core/held_pages.h"
 #include "node/core/ledger.h"
 #include "node/core/problem.h"
 
@@ -95,7 +96,7 @@ class Holds {
   uint64_t leases() const { return leases_; }
   uint64_t reservations() const { return reservations_; }
   uint64_t holds() const { return holds_; }
-  uint64_t quarantined_bytes() const { return quarantined_bytes_; }
+  uint64_t quarantined_bytes() const { return quarantined_.bytes(); }
   std::string SelfCheck() const;
 
  private:
@@ -120,7 +121,7 @@ class Holds {
   struct ReplicaClaims {
     Claim *newest = nullptr, *oldest = nullptr;
     uint64_t count = 0;
-    uint64_t quarantined_bytes = 0;
+    HeldPages quarantined;
   };
 
   Claim* Find(ReplicaNumber replica, ClaimId id) const;
@@ -134,7 +135,7 @@ class Holds {
   void EndClaim(Claim* claim);
   void ReportLoad(const Claim& claim);
   void Retire(Claim* claim);
-  uint64_t BytesOf(const Claim& claim, const Part& part) const;
+  Bytes StrideOf(const Claim& claim) const;
   std::string CheckClaims(uint64_t* pages_held) const;
   std::string CheckCache(uint64_t pages_held) const;
 
@@ -147,7 +148,7 @@ class Holds {
   absl::btree_set<std::pair<Nanos, ClaimId>> deadlines_;  // of the claims that stand
   std::vector<std::unique_ptr<Claim>> spare_;             // to be used again, with their memory
   uint64_t leases_ = 0, reservations_ = 0, holds_ = 0;
-  uint64_t quarantined_bytes_ = 0;
+  HeldPages quarantined_;  // of all replicas
 };
 
 }  // namespace pando

@@ -7,7 +7,8 @@
 namespace pando {
 
 std::string Holds::CheckClaims(uint64_t* pages_held) const {
-  uint64_t leases = 0, reservations = 0, holds = 0, quarantined = 0;
+  uint64_t leases = 0, reservations = 0, holds = 0;
+  HeldPages quarantined;
   absl::flat_hash_set<PageId> held;
   for (const auto& [id, claim] : claims_) {
     uint32_t holding = 0, ended = 0;
@@ -19,7 +20,7 @@ std::string Holds::CheckClaims(uint64_t* pages_held) const {
       if (part.state != Part::State::kHolding) continue;
       ++holding;
       for (const PageView& view : part.pages) held.insert(view.page.page);
-      if (claim->over) quarantined += BytesOf(*claim, part);
+      if (claim->over) quarantined.Add(part.pages, StrideOf(*claim));
     }
     if (holding != claim->holding || ended != claim->ended) {
       return Text("claim ", id, " miscounts its parts");
@@ -34,10 +35,10 @@ std::string Holds::CheckClaims(uint64_t* pages_held) const {
   }
   *pages_held = held.size();
   if (leases != leases_ || reservations != reservations_ || holds != holds_ ||
-      quarantined != quarantined_bytes_ || deadlines_.size() != leases + reservations) {
+      quarantined.bytes() != quarantined_.bytes() || deadlines_.size() != leases + reservations) {
     return Text("claims found: leases ", leases, " reservations ", reservations, " holds ", holds,
-                " quarantined bytes ", quarantined, " deadlines ", deadlines_.size(),
-                "; counted: ", leases_, " ", reservations_, " ", holds_, " ", quarantined_bytes_);
+                " quarantined bytes ", quarantined.bytes(), " deadlines ", deadlines_.size(),
+                "; counted: ", leases_, " ", reservations_, " ", holds_, " ", quarantined_.bytes());
   }
   return "";
 }
@@ -47,16 +48,22 @@ std::string Holds::SelfCheck() const {
   if (std::string broken = CheckClaims(&pages_held); !broken.empty()) {
     return broken;
   }
-  uint64_t listed = 0, quarantined = 0;
+  uint64_t listed = 0;
   for (const auto& [replica, claims] : replicas_) {
     uint64_t count = 0;
-    for (const Claim* claim = claims.oldest; claim != nullptr; claim = claim->newer) ++count;
+    HeldPages quarantined;
+    for (const Claim* claim = claims.oldest; claim != nullptr; claim = claim->newer) {
+      ++count;
+      if (!claim->over) continue;
+      for (const Part& part : claim->parts) quarantined.Add(part.pages, StrideOf(*claim));
+    }
+    if (quarantined.bytes() != claims.quarantined.bytes()) {
+      return Text("replica ", replica, " miscounts its quarantined bytes");
+    }
     if (count != claims.count) return Text("replica ", replica, " miscounts its claims");
     listed += count;
-    quarantined += claims.quarantined_bytes;
   }
   if (listed != claims_.size()) return "a claim is in no replica's list";
-  if (quarantined != quarantined_bytes_) return "quarantined bytes do not sum to the total";
 
   return CheckCache(pages_held);
 }

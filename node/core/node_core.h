@@ -90,7 +90,9 @@ struct CoreCounters {  // since start
   uint64_t steps = 0;
   uint64_t acquires = 0, probes = 0, reserves = 0, begins = 0, ends = 0, aborts = 0, settles = 0;
   uint64_t attach_refused = 0, requests_refused = 0, requests_expired = 0, claims_expired = 0;
-  uint64_t pages_loaded = 0, pages_stored = 0, pages_bad = 0;
+  uint64_t pages_loaded = 0, pages_stored = 0;
+  uint64_t pages_bad = 0;       // a load found it bad and it was dropped: each page once
+  uint64_t pages_given_up = 0;  // of stores that failed or came too late: reserved, never committed
   uint64_t reserve_full = 0, reserve_in_flight = 0;
   uint64_t quarantine_refused = 0;  // claims refused: the replica is over its quarantine cap
 };
@@ -109,7 +111,9 @@ struct CoreStatus {
   uint64_t requests = 0;  // open
   uint64_t sessions = 0, replicas = 0;
   uint64_t extents = 0, extents_unowned = 0;
-  uint64_t quarantined_bytes = 0;  // held without a claim, by whomever
+  // Pages that somebody still holds though the claim is over, each once, however many hold it: they
+  // can be neither evicted nor given to anything else. Never more than the slab.
+  uint64_t quarantined_bytes = 0;
   bool draining = false;
   CoreCounters counters;
   Account account;

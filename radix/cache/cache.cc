@@ -249,6 +249,12 @@ BlockCount Cache::Evict(SpaceId space, BlockCount blocks) {
 
 // ---- Drops
 
+bool Cache::InBlock(PageRef page) const {
+  const PageState state = pages_.entry(page.page).state;
+  return pages_.ref(page.page) == page && state != PageState::kFree &&
+         state != PageState::kQuarantined;
+}
+
 bool Cache::Drop(PathRef path, BlockCount block, ShardId shard, PageRef page) {
   if (!Alive(path) || block >= path.blocks) return false;
   const Place place = Locate(path, block.value());

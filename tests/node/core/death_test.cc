@@ -212,6 +212,28 @@ TEST(DeathTest, AReplicaOverItsQuarantineCapGetsMisses) {
   node.ExpectBase();
 }
 
+TEST(DeathTest, APageThatManyHoldWithoutAClaimCountsOnce) {
+  CoreDriver node;
+  const Engine a = node.StartEngine("a", Big(1));
+  node.Store(a, BlocksPrompt(1, 4));
+  std::vector<ClaimId> claims;
+  for (uint64_t id = 1; id <= 9; ++id) {
+    claims.push_back(node.Acquire(a, RequestId(id), BlocksPrompt(1, 4), node.now + 1).claim);
+    node.Begin(a.scheduler, claims.back());
+  }
+  node.Advance(1);
+  EXPECT_EQ(node.status().quarantined_bytes, 32u << 20);
+  node.ExpectSound();
+  EXPECT_NE(node.Acquire(a, RequestId(10), BlocksPrompt(1, 4)).claim, ClaimId()) << "of 64 MiB";
+  for (ClaimId claim : claims) {
+    EXPECT_EQ(node.status().quarantined_bytes, 32u << 20);
+    node.End(a.scheduler, LoadEnd(claim));
+  }
+  EXPECT_EQ(node.status().quarantined_bytes, 0u);
+  node.KillEngine(a);
+  node.ExpectBase();
+}
+
 TEST(DeathTest, TheCapGrowsWithTheSlab) {
   CoreDriver node({.extents = 3, .slab_bytes = Bytes(20 * (80ull << 20))});
   const Engine a = node.StartEngine("a", Big(1));
