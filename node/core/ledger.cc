@@ -29,6 +29,12 @@ bool Balances(const Account& a) {
          a.failed <= a.computed;
 }
 
+std::optional<Problem> CheckOpenBytes(uint64_t bytes) {
+  if (bytes <= limits::kOpenBytesPerReplica) return std::nullopt;
+  return OverLimit("bytes of prompts in open requests", bytes, limits::kOpenBytesPerReplica,
+                   "in one replica", "settle requests that are done");
+}
+
 }  // namespace
 
 std::optional<Problem> Ledger::Open(ReplicaNumber replica, RequestId request,
@@ -44,12 +50,9 @@ std::optional<Problem> Ledger::Open(ReplicaNumber replica, RequestId request,
     return OverLimit("open requests", book.requests.size() + 1, limits::kRequestsPerReplica,
                      "in one replica", "settle those that are done");
   }
-  const uint64_t tokens = book.tokens + opened->prompt.tokens();
-  if (tokens > limits::kOpenTokensPerReplica) {
-    return OverLimit("tokens in open requests", tokens, limits::kOpenTokensPerReplica,
-                     "in one replica", "settle requests that are done");
-  }
-  book.tokens = tokens;
+  const uint64_t bytes = book.bytes + opened->prompt.bytes();
+  if (auto problem = CheckOpenBytes(bytes)) return problem;
+  book.bytes = bytes;
   book.requests.emplace(request, std::move(opened));
   ++open_;
   return std::nullopt;
@@ -71,13 +74,10 @@ std::optional<Problem> Ledger::Append(ReplicaNumber replica, OpenRequest* reques
     return OverLimit("tokens", prompt, limits::kTokensPerPrompt, "in one prompt",
                      "go on without storing");
   }
-  if (book.tokens + tokens.size() > limits::kOpenTokensPerReplica) {
-    return OverLimit("tokens in open requests", book.tokens + tokens.size(),
-                     limits::kOpenTokensPerReplica, "in one replica",
-                     "settle requests that are done");
-  }
+  const uint64_t bytes = book.bytes + tokens.size_bytes();
+  if (auto problem = CheckOpenBytes(bytes)) return problem;
   request->prompt.Append(tokens);
-  book.tokens += tokens.size();
+  book.bytes = bytes;
   return std::nullopt;
 }
 
@@ -150,7 +150,7 @@ std::optional<Problem> Ledger::Settle(ReplicaNumber replica, const SettleRequest
   if (auto problem = CheckSettle(*request, settle)) return problem;
   Count(*request, settle);
   Book& book = books_[replica];
-  book.tokens -= request->prompt.tokens();
+  book.bytes -= request->prompt.bytes();
   book.requests.erase(settle.request);
   --open_;
   context_->Reached(CoreStep::kSettleCounted);
@@ -189,10 +189,10 @@ std::string Ledger::SelfCheck() const {
   }
   uint64_t open = 0;
   for (const auto& [replica, book] : books_) {
-    uint64_t tokens = 0;
-    for (const auto& [id, request] : book.requests) tokens += request->prompt.tokens();
-    if (tokens != book.tokens) {
-      return Text("replica ", replica, " counts ", book.tokens, " open tokens, has ", tokens);
+    uint64_t bytes = 0;
+    for (const auto& [id, request] : book.requests) bytes += request->prompt.bytes();
+    if (bytes != book.bytes) {
+      return Text("replica ", replica, " counts ", book.bytes, " open bytes, has ", bytes);
     }
     open += book.requests.size();
   }

@@ -84,7 +84,7 @@ class Ledger {
  private:
   struct Book {  // of one replica
     absl::flat_hash_map<RequestId, std::unique_ptr<OpenRequest>> requests;
-    uint64_t tokens = 0;  // of all its open requests
+    uint64_t bytes = 0;  // of the prompts of all its open requests
   };
 
   std::optional<Problem> CheckSettle(const OpenRequest& request, const SettleRequest& settle) const;

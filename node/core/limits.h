@@ -33,7 +33,7 @@ inline constexpr uint32_t kPagesPerBegin = 400'000;
 static_assert(uint64_t{kPagesPerBegin} * 16 + uint64_t{kClaimsPerMessage} * 512 < kFrameBytes);
 inline constexpr uint32_t kClaimsPerReplica = 8192;
 inline constexpr uint32_t kRequestsPerReplica = 8192;           // open at once
-inline constexpr uint64_t kOpenTokensPerReplica = 64ull << 20;  // of all open requests
+inline constexpr uint64_t kOpenBytesPerReplica = 256ull << 20;  // OwnedPrompt::bytes of all of them
 inline constexpr Nanos kClaimLife = 600'000'000'000;  // a claim's deadline is at most this far away
 inline constexpr Nanos kClaimLifeDefault = 30'000'000'000;
 inline constexpr uint64_t kQuarantineBytesMin = 64ull

@@ -10,10 +10,12 @@ namespace pando {
 OwnedPrompt::OwnedPrompt(PromptData data) : data_(std::move(data)) {
   segments_.reserve(data_.segments.size());
   for (const auto& segment : data_.segments) {
+    other_bytes_ += 64 + segment.scope.size();
     segments_.push_back({segment.scope, TokenCount(segment.end)});
   }
   extras_.reserve(data_.extras.size());
   for (const auto& extra : data_.extras) {
+    other_bytes_ += 64 + extra.bytes.size();
     extras_.push_back({BlockCount(extra.block), extra.bytes});
   }
 }

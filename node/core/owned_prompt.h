@@ -30,11 +30,14 @@ class OwnedPrompt {
 
   Prompt view() const { return {data_.tokens, segments_, extras_}; }
   uint64_t tokens() const { return data_.tokens.size(); }
+  // What it keeps: 4 a token, the names, the extra bytes, and 64 for each of these and itself.
+  uint64_t bytes() const { return tokens() * sizeof(uint32_t) + other_bytes_; }
 
  private:
   std::optional<Problem> CheckLimits() const;
 
   PromptData data_;
+  uint64_t other_bytes_ = 64;  // beside the tokens
   std::vector<Segment> segments_;
   std::vector<BlockExtra> extras_;
 };

@@ -95,6 +95,31 @@ TEST(LoadTest, APageFoundBadInTheMiddleIsDroppedStoredAgainAndHitAgain) {
   node.ExpectBase();
 }
 
+// However many report a page, and however often, it is one page.
+TEST(LoadTest, BadPagesAreCountedOnce) {
+  CoreDriver node;
+  const Engine a = node.StartEngine("a");
+  node.Store(a, BlocksPrompt(1, 6));
+  std::vector<ClaimId> claims;
+  for (uint64_t id = 1; id <= 3; ++id) {
+    claims.push_back(node.Acquire(a, RequestId(id), BlocksPrompt(1, 6)).claim);
+    node.Begin(a.scheduler, claims.back());
+  }
+  for (ClaimId claim : claims) {
+    EXPECT_EQ(node.End(a.scheduler, LoadEnd(claim, {5, 4, 5, 5})), Code::kOk);
+  }
+  EXPECT_EQ(node.status().counters.pages_bad, 2u);
+  EndItem failed;
+  failed.claim = node.Reserve(a, BlocksPrompt(2, 4)).claim;
+  failed.failed = true;
+  node.Begin(a.scheduler, failed.claim);
+  EXPECT_EQ(node.End(a.scheduler, failed), Code::kOk);
+  EXPECT_EQ(node.status().counters.pages_bad, 2u) << "nobody found those bad";
+  EXPECT_EQ(node.status().counters.pages_given_up, 4u);
+  node.KillEngine(a);
+  node.ExpectBase();
+}
+
 // FAULTS B2
 TEST(LoadTest, ABadPageThatAnotherStillReadsIsQuarantinedUntilItEnds) {
   CoreDriver node;
@@ -215,20 +240,25 @@ TEST(LoadTest, RequestsHaveNamesAndLimits) {
   node.ExpectBase();
 }
 
-TEST(LoadTest, OpenTokensHaveALimit) {
+TEST(LoadTest, OpenPromptsHaveALimit) {
   CoreDriver node;
   const Engine a = node.StartEngine("a");
-  const uint64_t fit = limits::kOpenTokensPerReplica / limits::kTokensPerPrompt;
-  for (uint64_t id = 1; id <= fit; ++id) {
-    node.Acquire(a, RequestId(id), PublicPrompt(Tokens(1, limits::kTokensPerPrompt)));
+  // Extras count as tokens do: 2048 of 4 KiB are 8 MiB and some.
+  PromptData heavy = PublicPrompt(Tokens(1, 2048 * kBlock));
+  for (uint32_t block = 0; block < 2048; ++block) {
+    heavy.extras.push_back({block, std::string(limits::kExtraBytes, 'x')});
   }
-  const Answer over = node.Send(a.scheduler, AcquireRequest{RequestId(999), PublicPrompt({1})});
+  const uint64_t each = heavy.tokens.size() * 4 + 2048 * (limits::kExtraBytes + 64) + 64;
+  const uint64_t fit = limits::kOpenBytesPerReplica / each;
+  for (uint64_t id = 1; id <= fit; ++id) node.Acquire(a, RequestId(id), heavy);
+  const Answer over = node.Send(a.scheduler, AcquireRequest{RequestId(999), heavy});
   EXPECT_EQ(over.code, Code::kLimit);
+  EXPECT_THAT(over.message, HasSubstr(std::to_string((fit + 1) * each) + " bytes of prompts"));
   EXPECT_THAT(over.message, HasSubstr("settle"));
   SettleRequest settle;
   settle.request = RequestId(1);
   node.Settle(a, settle);
-  node.Acquire(a, RequestId(999), PublicPrompt({1}));
+  node.Acquire(a, RequestId(999), heavy);
   node.KillEngine(a);
   node.ExpectBase();
 }
