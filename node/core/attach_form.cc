@@ -31,10 +31,10 @@ std::optional<Problem> CheckFields(const AttachRequest& request) {
     if (name.empty()) return Invalid("a field without a name found: name every field");
     if (name.size() + value.size() > limits::kFieldBytes) {
       return OverLimit("bytes", name.size() + value.size(), limits::kFieldBytes,
-                       Text("in field \"", name.substr(0, 64), "\""), "send a digest instead");
+                       Text("in field \"", Quotable(name), "\""), "send a digest instead");
     }
     if (!names.insert(name).second) {
-      return Invalid(Text("field \"", name, "\" found twice: send each field once"));
+      return Invalid(Text("field \"", Quotable(name), "\" found twice: send each field once"));
     }
   }
   return std::nullopt;
@@ -122,8 +122,9 @@ std::optional<Problem> MergeDescription(const AttachRequest& request, SpaceDescr
   for (const auto& [name, value] : request.fields) {
     auto [it, added] = merged->fields.emplace(name, value);
     if (!added && it->second != value) {
-      return Invalid(Text("field \"", name, "\" is \"", value, "\", the replica's other sessions ",
-                          "said \"", it->second, "\": attach all with one value"));
+      return Invalid(Text("field \"", Quotable(name), "\" is \"", Quotable(value),
+                          "\", the replica's other sessions ", "said \"", Quotable(it->second),
+                          "\": attach all with one value"));
     }
   }
   if (merged->fields.size() > limits::kFieldsPerSpace) {

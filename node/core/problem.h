@@ -26,6 +26,10 @@ std::string Text(const Parts&... parts) {
   return std::move(out).str();
 }
 
+// A caller's own bytes as a message may quote them: whole UTF-8 characters up to `limit` bytes, '?'
+// for what is none or is a control character, "..." for what was cut.
+std::string Quotable(std::string_view bytes, size_t limit = 64);
+
 inline Problem Invalid(std::string message) {
   return {Code::kInvalid, std::move(message)};
 }

@@ -16,7 +16,7 @@ bool Serves(const Session* session) {
 std::string PlaceName(const AttachRequest& request) {
   std::string name(RoleName(request.role));
   if (request.role == Role::kWorker) name += Text(" ", request.shard);
-  return Text(name, " of replica \"", request.replica_key, "\"");
+  return Text(name, " of replica \"", Quotable(request.replica_key), "\"");
 }
 
 }  // namespace
@@ -84,8 +84,8 @@ std::optional<Problem> Replicas::CheckPlace(const AttachRequest& request, Plan* 
   if (plan->replica == nullptr) return std::nullopt;
   const bool single = request.role == Role::kBoth;
   if (single != plan->replica->single) {
-    return Invalid(Text("role ", RoleName(request.role), " found, replica \"", request.replica_key,
-                        "\" is made of ",
+    return Invalid(Text("role ", RoleName(request.role), " found, replica \"",
+                        Quotable(request.replica_key), "\" is made of ",
                         single ? "a scheduler and workers" : "one session of role both",
                         ": attach with one of those, or choose another replica key"));
   }
@@ -103,8 +103,9 @@ std::optional<Problem> Replicas::ResolveSpace(const AttachRequest& request, Plan
     const SpaceDescription& known = plan->replica->description;
     for (const auto& [name, value] : request.fields) {
       if (known.fields.contains(name)) continue;
-      return Invalid(Text("field \"", name, "\" is \"", value, "\", no session of replica \"",
-                          request.replica_key, "\" said it before its space was chosen: attach ",
+      return Invalid(Text("field \"", Quotable(name), "\" is \"", Quotable(value),
+                          "\", no session of replica \"", Quotable(request.replica_key),
+                          "\" said it before its space was chosen: attach ",
                           "with the same fields, or choose another replica key"));
     }
     plan->space = plan->replica->space;
@@ -166,13 +167,13 @@ std::optional<Problem> Replicas::CheckReady(const Replica& replica) {
     if (Serves(replica.places[i])) continue;
     const bool gone = replica.places[i] != nullptr || replica.left[i];
     const std::string place = i == 0 ? "its scheduler" : Text("its worker ", i - 1);
-    return Unavailable(Text("replica \"", replica.key, "\" is incomplete: ", place,
+    return Unavailable(Text("replica \"", Quotable(replica.key), "\" is incomplete: ", place,
                             gone ? " is gone" : " has not attached",
                             ": go on without the cache until it attaches"));
   }
   if (replica.space) return std::nullopt;
   const bool blocks = replica.description.block_tokens != 0;
-  return Unavailable(Text("no session of replica \"", replica.key, "\" said ",
+  return Unavailable(Text("no session of replica \"", Quotable(replica.key), "\" said ",
                           blocks ? "page_bytes" : "block_tokens",
                           ": attach one of its sessions with it"));
 }

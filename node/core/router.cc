@@ -141,7 +141,7 @@ Answer Router::ServeAttach(Session* session, const AttachRequest& attach) {
   if (auto* problem = std::get_if<Problem>(&checked)) {
     context_.Log(LogLine::Level::kWarning, "attach.refused",
                  {{"session", Text(session->id)},
-                  {"replica", attach.replica_key.substr(0, limits::kReplicaKeyBytes)},
+                  {"replica", Quotable(attach.replica_key, limits::kReplicaKeyBytes)},
                   {"why", problem->message}});
     context_.Reached(CoreStep::kAttachRefused);
     return Refusal(std::move(*problem));

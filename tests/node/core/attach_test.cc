@@ -91,6 +91,23 @@ TEST(AttachTest, RefusesWhatIsImpossible) {
   EXPECT_EQ(node.Send(session, Plain()).code, Code::kOk) << "a refusal leaves nothing behind";
 }
 
+// Whatever a caller sent, what it gets back is UTF-8.
+TEST(AttachTest, QuotesNamesInWholeCharacters) {
+  CoreDriver node;
+  AttachRequest attach = Plain();
+  std::string name(63, 'x');
+  name += "\u00e4\u00f6";  // the 64th byte is half of a character
+  attach.fields = {{name, std::string(4096, 'v')}};
+  EXPECT_THAT(node.Send(node.Open(), attach).message,
+              HasSubstr("in field \"" + std::string(63, 'x') + "...\": "));
+  const std::string odd =
+      "a\n\xff\xc3"
+      "b\u20ac\xed\xa0\x80";
+  attach.fields = {{odd, "1"}, {odd, "1"}};
+  EXPECT_THAT(node.Send(node.Open(), attach).message,
+              HasSubstr("field \"a???b\u20ac???\" found twice"));
+}
+
 TEST(AttachTest, ComesFirstAndOnce) {
   CoreDriver node;
   const SessionId session = node.Open();
