@@ -1,8 +1,17 @@
 #include "node/runtime/log.h"
 
+#include <poll.h>
 #include <spdlog/async.h>
+#include <spdlog/details/null_mutex.h>
 #include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "node/runtime/log_format.h"
 
@@ -10,6 +19,7 @@ namespace pando::runtime {
 namespace {
 
 constexpr size_t kLinesWaitingMax = 8192;
+constexpr int kPatienceMillis = 200;
 
 spdlog::level::level_enum LevelOf(LogLine::Level level) {
   switch (level) {
@@ -25,6 +35,48 @@ spdlog::level::level_enum LevelOf(LogLine::Level level) {
   return spdlog::level::info;
 }
 
+// Stderr, without waiting for a reader who does not read: what it does not take soon is dropped.
+class BoundedStderr final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+ public:
+  explicit BoundedStderr(spdlog::details::thread_pool* queue) : queue_(queue) {}
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    const uint64_t dropped = dropped_ + queue_->overrun_counter();
+    if (dropped > said_) {
+      const std::string line = "log.dropped lines=" + std::to_string(dropped - said_);
+      const spdlog::details::log_msg notice(message.time, {}, message.logger_name,
+                                            spdlog::level::warn, line);
+      if (Write(notice)) said_ = dropped;
+    }
+    if (!Write(message)) ++dropped_;
+  }
+  bool Write(const spdlog::details::log_msg& message) {
+    spdlog::memory_buf_t text;
+    formatter_->format(message, text);
+    std::string_view left(text.data(), text.size());
+    // A reader who has let one line wait gets no second chance until he reads again.
+    const int patience = stuck_ ? 0 : kPatienceMillis;
+    while (!left.empty()) {
+      pollfd ready{STDERR_FILENO, POLLOUT, 0};
+      stuck_ = ::poll(&ready, 1, patience) <= 0;
+      if (stuck_) return false;
+      // A pipe that is writable takes this much without blocking.
+      const ssize_t wrote =
+          ::write(STDERR_FILENO, left.data(), std::min<size_t>(left.size(), PIPE_BUF));
+      if (wrote < 0) return false;
+      left.remove_prefix(static_cast<size_t>(wrote));
+    }
+    return true;
+  }
+  void flush_() override {}
+
+  spdlog::details::thread_pool* const queue_;  // whose thread calls this
+  bool stuck_ = false;
+  uint64_t dropped_ = 0;  // here, besides those that the queue had no room for
+  uint64_t said_ = 0;     // of both
+};
+
 }  // namespace
 
 struct Log::Impl {
@@ -35,7 +87,7 @@ struct Log::Impl {
 Log::Log(LogLine::Level least) : least_(least), impl_(std::make_unique<Impl>()) {
   impl_->pool = std::make_shared<spdlog::details::thread_pool>(kLinesWaitingMax, 1);
   impl_->logger = std::make_shared<spdlog::async_logger>(
-      "pando", std::make_shared<spdlog::sinks::stderr_sink_mt>(), impl_->pool,
+      "pando", std::make_shared<BoundedStderr>(impl_->pool.get()), impl_->pool,
       spdlog::async_overflow_policy::overrun_oldest);
   impl_->logger->set_formatter(std::make_unique<spdlog::pattern_formatter>(
       "%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc));
