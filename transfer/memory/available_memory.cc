@@ -1,7 +1,9 @@
 #include "transfer/memory/available_memory.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -31,6 +33,10 @@ std::string FirstWord(const std::string& path) {
 // "MemAvailable:   24335 kB" and the like.
 absl::StatusOr<Bytes> MachineAvailable(const std::string& meminfo) {
   std::ifstream file(meminfo);
+  if (!file) {
+    return absl::InternalError(meminfo + ": " + std::strerror(errno) +
+                               ": cannot tell how much memory is left");
+  }
   std::string name;
   uint64_t kib = 0;
   std::string rest;
