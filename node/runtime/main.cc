@@ -21,10 +21,7 @@ using pando::LogLine;
 // Signals that end the node are read by its owner thread, so all threads start with them blocked.
 // A peer that goes away while it is written to is an error code, not a signal.
 void SetUpSignals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGTERM);
-  sigaddset(&set, SIGINT);
+  const sigset_t set = pando::runtime::EndingSignals();
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
 }

@@ -61,6 +61,13 @@ absl::Status CheckRoom(Bytes slab) {
 
 }  // namespace
 
+sigset_t EndingSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) sigaddset(&set, signal);
+  return set;
+}
+
 absl::StatusOr<std::unique_ptr<Node>> Node::Create(Options options, Log* log, StepListener* steps) {
   std::unique_ptr<Node> node(new Node(std::move(options), log, steps));
   if (absl::Status status = node->Start(); !status.ok()) return status;
@@ -102,10 +109,7 @@ absl::Status Node::Start() {
 }
 
 absl::Status Node::ListenForSignals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGTERM);
-  sigaddset(&set, SIGINT);
+  const sigset_t set = EndingSignals();
   signals_.reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals_.valid()) return absl::InternalError(std::string("signalfd: ") + strerror(errno));
   signal_watch_ = loop_.Watch(signals_.get(), EPOLLIN, [this](uint32_t) { OnSignal(); });

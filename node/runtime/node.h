@@ -5,9 +5,11 @@
 //   SIGTERM  drain: no new claims, running ones may end until the deadline; then Run returns
 //
 // Threads: Create, Run and the destructor on one thread, the owner. Before Create the caller blocks
-// SIGTERM and SIGINT, so that no thread but the owner hears of them.
+// EndingSignals, so that no thread but the owner hears of them.
 #ifndef PANDO_NODE_RUNTIME_NODE_H_
 #define PANDO_NODE_RUNTIME_NODE_H_
+
+#include <signal.h>
 
 #include <atomic>
 #include <chrono>
@@ -31,6 +33,9 @@
 #include "transfer/memory/host_slab.h"
 
 namespace pando::runtime {
+
+// SIGTERM, SIGINT, SIGHUP and SIGQUIT: each drains the node, a second one ends it at once.
+sigset_t EndingSignals();
 
 class Node {
  public:

@@ -36,10 +36,11 @@ struct Voidify {
 
 }  // namespace pando::internal
 
-#define PANDO_CHECK(condition)         \
-  (__builtin_expect(!!(condition), 1)) \
-      ? (void)0                        \
-      : ::pando::internal::Voidify() & \
+// The stream comes after it, so it cannot stand in parentheses.
+#define PANDO_CHECK(condition)                                                  \
+  (__builtin_expect(!!(condition), 1))                                          \
+      ? (void)0                                                                 \
+      : ::pando::internal::Voidify() & /* NOLINT(bugprone-macro-parentheses) */ \
             ::pando::internal::CheckFailure(__FILE__, __LINE__, #condition).stream()
 
 #endif  // PANDO_RADIX_BASE_CHECK_H_

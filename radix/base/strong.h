@@ -22,7 +22,7 @@ class Id {
   constexpr Id() = default;
   explicit constexpr Id(Rep value) : value_(value) {}
   constexpr Rep value() const { return value_; }
-  friend constexpr auto operator<=>(Id, Id) = default;
+  friend constexpr auto operator<=>(Id, Id) = default;  // NOLINT(modernize-use-nullptr)
   template <class H>
   friend H AbslHashValue(H state, Id id) {
     return H::combine(std::move(state), id.value_);
@@ -40,7 +40,7 @@ class Count {
   constexpr Count() = default;
   explicit constexpr Count(Rep value) : value_(value) {}
   constexpr Rep value() const { return value_; }
-  friend constexpr auto operator<=>(Count, Count) = default;
+  friend constexpr auto operator<=>(Count, Count) = default;  // NOLINT(modernize-use-nullptr)
   constexpr Count& operator+=(Count other) {
     value_ += other.value_;
     return *this;

@@ -1,9 +1,12 @@
 // pando-node as a process: how it starts, what it refuses, how it ends.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -253,6 +256,61 @@ TEST_F(NodeTest, HealthAndMetricsByHttp) {
   EXPECT_EQ(Metric("pando_extents{owner=\"none\"}"), 1);
   // FAULTS F7
   EXPECT_EQ(Get("/metrics")->find("secret-replica-name"), std::string::npos);
+}
+
+// Sockets connected to the node's HTTP port, each of which has sent `bytes`.
+std::vector<local::UniqueFd> Idle(const std::string& address, int count, std::string_view bytes) {
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  to.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+  std::vector<local::UniqueFd> sockets;
+  for (int i = 0; i < count; ++i) {
+    local::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
+    EXPECT_EQ(::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+    sockets.push_back(std::move(socket));
+  }
+  return sockets;
+}
+
+TEST_F(NodeTest, HttpClientsThatSayNothingKeepNobodyWaiting) {
+  Start();
+  const auto silent = Idle(Ready("metrics"), 20, "");
+  const auto slow = Idle(Ready("metrics"), 20, "GET /hea");
+  int status = 0;
+  EXPECT_EQ(Get("/healthz", &status), "ok\n");
+  EXPECT_EQ(status, 200);
+  const auto more = Idle(Ready("metrics"), 20, "G");
+  node_->Signal(SIGTERM);
+  ExpectGoodEnd();
+}
+
+TEST_F(NodeTest, EndsThoughNobodyReadsItsLog) {
+  int unread[2];
+  ASSERT_EQ(::pipe2(unread, O_NONBLOCK), 0);
+  const std::string page(4096, 'x');
+  while (::write(unread[1], page.data(), page.size()) > 0) {
+  }
+  ::fcntl(unread[1], F_SETFL, 0);
+  const int before = ::dup(STDERR_FILENO);
+  ::dup2(unread[1], STDERR_FILENO);
+  node_ = std::make_unique<Child>(Command({}), false);
+  ::dup2(before, STDERR_FILENO);
+  for (const int fd : {before, unread[1]}) ::close(fd);
+  ASSERT_TRUE(node_->ReadUntil("pando-node ready", Now() + kWait).has_value());
+  node_->Signal(SIGTERM);
+  ExpectGoodEnd();
+  ::close(unread[0]);
+}
+
+TEST_F(NodeTest, EndsWellAtEverySignalThatAsksForIt) {
+  for (const int signal : {SIGHUP, SIGQUIT, SIGINT}) {
+    Start();
+    node_->Signal(signal);
+    ExpectGoodEnd();
+  }
 }
 
 TEST_F(NodeTest, StopsAtAStep) {
