@@ -71,7 +71,8 @@ void AddMemory(const CoreStatus& core, const control::NodeFacts& facts, Families
   out->Value(core.extents - core.extents_unowned, {{"owner", "space"}});
   out->Value(core.extents_unowned, {{"owner", "none"}});
   out->Gauge("slab_bytes", "Host slab as configured", facts.slab.value());
-  out->Gauge("quarantined_bytes", "Bytes held without a claim", core.quarantined_bytes);
+  out->Gauge("quarantined_bytes", "Bytes of pages that are held though their claim is over",
+             core.quarantined_bytes);
   uint64_t blocks = 0, runs = 0, evicted = 0, dropped = 0;
   for (const SpaceStatus& space : core.spaces) {
     blocks += space.stats.blocks;

@@ -69,8 +69,9 @@ bool Tree::AddSpace(const std::string& identity, BlockShape shape) {
 std::string Tree::ScopePath(uint32_t scope) const {
   std::string path;
   for (uint32_t id = scope; id != kNoNode; id = scopes_.parent(id)) {
-    const std::string name(scopes_.bytes(id));
-    path = (name.empty() ? "public" : name) + (path.empty() ? "" : ">" + path);
+    const std::string_view name = scopes_.bytes(id);
+    if (!path.empty()) path.insert(0, 1, '>');
+    path.insert(0, name.empty() ? std::string_view("public") : name);
   }
   return path;
 }
