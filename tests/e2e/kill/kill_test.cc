@@ -151,7 +151,7 @@ bool DriveUntilPaused(NodeProcess& node, Child& engine) {
   engine.Send("restart 7 1024");
   engine.Send("expire 7 1024");
   engine.Send("cycle 8 40000");  // more than the slab has room for
-  if (node.child().ReadUntil("paused", Now() + kSecond)) return true;
+  if (node.child().ReadUntil("paused", Now() + 3 * kSecond)) return true;
   Child other(EngineArgs(node, "other", "both", 0, 1, "client.page_loaded"));
   other.Send("attach");
   other.Send("cycle 7 1024");
@@ -159,7 +159,7 @@ bool DriveUntilPaused(NodeProcess& node, Child& engine) {
   other.Signal(SIGKILL);
   if (node.child().ReadUntil("paused", Now() + kSecond)) return true;
   node.child().Signal(SIGTERM);
-  return node.child().ReadUntil("paused", Now() + 2 * kSecond).has_value();
+  return node.child().ReadUntil("paused", Now() + 10 * kSecond).has_value();
 }
 
 // FAULTS C4, D1, D2: a node killed at each of its steps; its engine goes on and finds the next node
