@@ -181,8 +181,8 @@ class PrefixCache {
   // that is reserved or receiving is one of exactly one reservation that was not finished.
   uint64_t PagesToWrite(const Reservation& reservation) const;
 
-  // Cuts block `block` of `path` out, with all below it. False if it was no longer `page` of
-  // `shard`.
+  // Cuts block `block` of `path` out, with all below it; also when the end of the path has been cut
+  // away before. False if `page`, which the caller holds, is no longer that of the block's `shard`.
   bool Drop(PathRef path, BlockCount block, ShardId shard, PageRef page);
 
   // Whether a page that the caller holds is still some block's: false after a drop.

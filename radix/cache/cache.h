@@ -107,6 +107,8 @@ class Cache {
   bool BlockComplete(const Run& run, uint32_t block) const;
 
   // Cuts.
+  bool IsPage(Place place, ShardId shard, PageId page) const;
+  Place FindPage(uint32_t block, ShardId shard, PageId page) const;
   uint64_t DetachBlocks(const Run& run, uint32_t from, uint32_t to);
   void RemoveRun(uint32_t run);
   void CutBelow(uint32_t run);

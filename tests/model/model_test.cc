@@ -96,6 +96,10 @@ class Random {
 
   void Cut(Pair* pair) {
     if (Below(3) == 0) return pair->Evict(Below(4));
+    if (pair->holds() > 0 && Below(2) == 0) {
+      const uint32_t hold = Below(static_cast<uint32_t>(pair->holds()));
+      return pair->DropHeld(hold, Below(static_cast<uint32_t>(pair->pages(hold))));
+    }
     const bool of_pin = Below(2) == 0;
     const size_t paths = of_pin ? pair->pins() : pair->reservations();
     if (paths > 0) pair->DropBlock(of_pin, Below(static_cast<uint32_t>(paths)), Below(4));

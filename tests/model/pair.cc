@@ -137,6 +137,7 @@ void Pair::Learn(const HoldPair& hold) {
 std::optional<Pair::HoldPair> Pair::TakeHold(PathRef path, const NaivePath& naive, uint32_t from,
                                              uint32_t to, uint32_t shard) {
   HoldPair hold;
+  hold.path = path;
   hold.shard = shard;
   const bool real =
       cache_.Hold(path, BlockCount(from), BlockCount(to), ShardId(shard), &hold.views);
@@ -236,16 +237,28 @@ void Pair::DropBlock(bool of_pin, size_t index, uint32_t block) {
   const std::shared_ptr<NaivePath> naive = of_pin ? pins_[index].naive : reservations_[index].naive;
   std::optional<HoldPair> hold = TakeHold(path, *naive, block, block + 1, 0);
   if (!hold) return;
-  const BlockPtr target = naive->blocks[block];
-  const std::set<const NaivePath*> survivors = Survivors(*target);
-  PageRef stale = hold->views[0].page;
-  stale.generation = Generation(stale.generation.value() + 1);
-  Expect(!cache_.Drop(path, BlockCount(block), ShardId(0), stale), "Drop of a stale page");
-  Expect(cache_.Drop(path, BlockCount(block), ShardId(0), hold->views[0].page), "Drop refused");
-  naive_.Drop(target, survivors);
-  Expect(!cache_.Drop(path, BlockCount(block), ShardId(0), hold->views[0].page), "Drop twice");
   holds_.push_back(*std::move(hold));
+  DropHeld(holds_.size() - 1, 0);
   Release(holds_.size() - 1);
+}
+
+void Pair::DropHeld(size_t index, size_t page) {
+  Log("Drop page " + Number(page) + " of hold #" + Number(index));
+  const HoldPair& hold = holds_[index];
+  const BlockPtr& target = hold.blocks[page];
+  const BlockCount block(target->depth);
+  const ShardId shard(hold.shard);
+  const PageRef held = hold.views[page].page;
+  PageRef stale = held;
+  stale.generation = Generation(stale.generation.value() + 1);
+  Expect(!cache_.Drop(hold.path, block, shard, stale), "Drop of a stale page");
+  const bool alive = target->alive;
+  const std::set<const NaivePath*> survivors = Survivors(*target);
+  Expect(cache_.Drop(hold.path, block, shard, held) == alive,
+         alive ? "Drop refused" : "Drop of what had gone");
+  if (alive) naive_.Drop(target, survivors);
+  Expect(!cache_.Drop(hold.path, block, shard, held), "Drop twice");
+  Compare();
 }
 
 void Pair::Evict(uint32_t blocks) {

@@ -57,6 +57,8 @@ class Pair {
   void Read(size_t pin, uint32_t shard);  // a hold on all blocks of the pinned path
   void Release(size_t hold);
   void DropBlock(bool of_pin, size_t path, uint32_t block);
+  // The same for one of the hold's blocks, whatever has become of its path since.
+  void DropHeld(size_t hold, size_t page);
   void Evict(uint32_t blocks);
   // Ends everything that is open; then nothing may be left but committed and free pages.
   void Close();
@@ -67,6 +69,7 @@ class Pair {
   size_t pins() const { return pins_.size(); }
   size_t reservations() const { return reservations_.size(); }
   size_t holds() const { return holds_.size(); }
+  size_t pages(size_t hold) const { return holds_[hold].views.size(); }
   const std::string& trouble() const { return trouble_; }
   PrefixCache& cache() { return cache_; }
 
@@ -80,6 +83,7 @@ class Pair {
     std::shared_ptr<NaivePath> naive;
   };
   struct HoldPair {
+    PathRef path;
     std::vector<PageView> views;
     std::vector<BlockPtr> blocks;
     uint32_t shard = 0;

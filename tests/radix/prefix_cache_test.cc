@@ -159,6 +159,34 @@ TEST_P(PrefixCacheTest, AnEmptyExtentServesAnotherSpace) {
   EXPECT_EQ(Store(two, {tokens, {}, {}}), 48u);
 }
 
+// Two readers of one claim find two bad pages, the lower one first. The path's last run goes whole,
+// and its name with it; what stands above is still found and cut.
+//
+//   [a b] ─┬─ [c d]   the claim's      c is dropped, then a: nothing is left
+//          └─ [x]
+TEST_P(PrefixCacheTest, ADropFindsWhatStillStandsOfThePath) {
+  const SpaceId space = Space("m", 1, Bytes(1), 2);
+  const std::vector<uint32_t> tokens{1, 2, 3, 4}, branch{1, 2, 8};
+  for (uint32_t higher = 0; higher < 2; ++higher) {
+    ASSERT_EQ(Store(space, {tokens, {}, {}}), 4u);
+    ASSERT_EQ(Store(space, {branch, {}, {}}), 1u);
+    const PathRef path = *cache_.Pin(cache_.Find(space, {tokens, {}, {}}, kAll));
+    std::vector<PageView> views;
+    ASSERT_TRUE(cache_.Hold(path, BlockCount(0), BlockCount(4), ShardId(1), &views));
+    EXPECT_TRUE(cache_.Drop(path, BlockCount(2), ShardId(1), views[2].page));
+    EXPECT_EQ(Found(space, {tokens, {}, {}}), 2u);
+    EXPECT_FALSE(cache_.Drop(path, BlockCount(3), ShardId(1), views[3].page)) << "gone with c";
+    EXPECT_FALSE(cache_.Drop(path, BlockCount(1), ShardId(0), views[1].page)) << "shard 1's";
+    EXPECT_TRUE(cache_.Drop(path, BlockCount(higher), ShardId(1), views[higher].page));
+    EXPECT_EQ(Found(space, {tokens, {}, {}}), higher);
+    EXPECT_EQ(Found(space, {branch, {}, {}}), higher);
+    cache_.Release(views);
+    cache_.Unpin(path);
+    EXPECT_EQ(cache_.CheckInvariants(), "") << "block " << higher;
+    EXPECT_EQ(cache_.Evict(space, kAll), BlockCount(higher));
+  }
+}
+
 // A writer's second reservation goes off inside its first one's blocks, which nobody has written
 // yet.
 //
