@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "node/local/codec.h"
+#include "node/runtime/environment.h"
 #include "node/runtime/log.h"
 #include "node/runtime/node.h"
 #include "node/runtime/options.h"
@@ -53,6 +54,7 @@ int RunNode(pando::runtime::Options options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  pando::runtime::EnsureEnvironment(argv);
   std::variant<pando::runtime::Options, pando::runtime::Exit> parsed =
       pando::runtime::ParseOptions(argc, argv);
   if (const auto* exit = std::get_if<pando::runtime::Exit>(&parsed)) {

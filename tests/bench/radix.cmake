@@ -1,1 +1,1 @@
-pando_bench(radix SOURCES radix_bench.cc DEPS pando_radix ZLIB::ZLIB PkgConfig::XXHASH)
+pando_bench(radix SOURCES radix_bench.cc DEPS pando_radix pando_environment ZLIB::ZLIB PkgConfig::XXHASH)

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <random>
 
+#include "node/runtime/environment.h"
 #include "radix/key/block_key.h"
 #include "radix/key/xxh3.h"
 #include "radix/prefix_cache.h"
@@ -201,7 +202,7 @@ void Fill(Bench* bench, uint32_t runs, uint32_t run_blocks, std::mt19937_64* ran
 void EvictAll(Report* report, uint32_t runs, uint32_t run_blocks, const std::string& name,
               double goal) {
   std::vector<double> ns;
-  for (int round = 0; round < (runs > 100'000 ? 1 : 5); ++round) {
+  for (int round = 0; round < (runs > 100'000 ? 3 : 5); ++round) {
     std::mt19937_64 random(7);
     Bench bench(uint64_t{runs} * run_blocks);
     Fill(&bench, runs, run_blocks, &random);
@@ -391,6 +392,7 @@ void HotInLargeTrees(Report* report) {
 // bench_radix [--json FILE] [--only PART]: PART is one of match, evict, trace, keys, memory, hot.
 int main(int argc, char** argv) {
   using namespace pando::bench;
+  pando::runtime::EnsureEnvironment(argv);  // as the node runs
   Report report(argc, argv);
   std::string only;
   for (int i = 1; i + 1 < argc; ++i) {
