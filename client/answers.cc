@@ -172,6 +172,8 @@ std::string ReadAnswer(const pb::NodeMessage& message, const BeginCall& call,
   result->holds.resize(asked);
   std::vector<bool> answered(asked);
   size_t guess = 0;
+  bool begun = false;
+  std::string no_room;  // is said only if it stays so: other claims' room is asked for again
   for (const pb::BeginItem& item : message.begin().items()) {
     const size_t i = IndexOf(call.claims, item.claim(), guess);
     if (i == asked || answered[i]) {
@@ -182,12 +184,15 @@ std::string ReadAnswer(const pb::NodeMessage& message, const BeginCall& call,
     guess = i + 1;
     result->codes[i] = ToCode(item.code());
     if (result->codes[i] != Code::kOk) {
-      if (result->message.empty()) result->message = item.message().substr(0, kMessageBytes);
+      std::string& said = result->codes[i] == Code::kLimit ? no_room : result->message;
+      if (said.empty()) said = item.message().substr(0, kMessageBytes);
       continue;
     }
+    begun = true;
     std::string wrong = MakeHold(item, context, &result->holds[i]);
     if (!wrong.empty()) return wrong;
   }
+  if (!begun && result->message.empty()) result->message = no_room;
   if (static_cast<size_t>(message.begin().items_size()) == asked) return "";
   return "the answer to begin has " + std::to_string(message.begin().items_size()) + " items for " +
          std::to_string(asked) + " claims";

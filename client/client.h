@@ -237,6 +237,7 @@ class Client {
   Call<ReserveResult> StartReserve(uint64_t request, const Prompt& prompt,
                                    std::span<const uint32_t> append_tokens, uint32_t from,
                                    uint32_t to, int64_t claim_deadline_ns, int64_t deadline_ns);
+  // Claims whose pages do not all fit into one answer are begun by as many messages as they need.
   Call<BeginResult> StartBegin(std::span<const uint64_t> claims, int64_t deadline_ns);
   // Ends the hold: a load is released, a store commits the pages that were stored and gives up the
   // rest. No copy may be running (kInvalid: it is stopped and the hold given back when it has

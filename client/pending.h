@@ -41,7 +41,10 @@ struct BeginCall {
   using Result = BeginResult;
   static constexpr Step kAnswered = Step::kBegun;
   WeakSlot<BeginResult> slot;
-  std::vector<uint64_t> claims;
+  std::vector<uint64_t> claims;  // of this message
+  // What the call's messages before this one brought, for all its claims: those with kLimit are the
+  // ones that this message asks for again, in their order.
+  BeginResult begun;
 };
 struct EndCall {
   using Result = EndResult;

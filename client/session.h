@@ -88,6 +88,7 @@ class Session {
   template <class Message, class Result>
   Slot<Result> Ask(const Message& message, uint64_t serial, Pending pending, Slot<Result> slot);
   pb::ClientMessage Head(int64_t deadline);
+  void AskBegin(const Slot<BeginResult>& slot, std::vector<uint64_t> claims, BeginResult begun);
   bool QueueEnd(const HoldState& hold, const Slot<EndResult>& slot);
   void QueueOwed();
   bool QueueOwedMessage(std::span<const Return> items);
@@ -99,8 +100,14 @@ class Session {
   std::string OnAttached(const pb::NodeMessage& message, int64_t now);
   std::string MapExtents(const pb::NodeFrame& frame);
   template <class AnyCall>
-  std::string OnAnswer(const pb::NodeMessage& message, Pending* pending, const AnyCall& call,
+  std::string OnAnswer(const pb::NodeMessage& message, Pending* pending, AnyCall* call,
                        int64_t now);
+  // Whether the call goes on, with another message; else `result` is all of it.
+  bool GoesOn(BeginCall* call, const Slot<BeginResult>& slot, BeginResult* result);
+  template <class AnyCall, class Result>
+  bool GoesOn(AnyCall*, const Slot<Result>&, Result*) {
+    return false;
+  }
   std::string Keep(BeginResult* result);
   template <class Result>
   std::string Keep(Result* result);

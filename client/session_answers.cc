@@ -8,6 +8,23 @@
 #include "client/session.h"
 
 namespace pando::client {
+namespace {
+
+// The answer to the claims that had no room before, in their places: then `result` is of all.
+void Complete(BeginResult begun, BeginResult* result) {
+  if (begun.codes.empty()) return;  // there was no message before
+  size_t next = 0;
+  for (size_t i = 0; i < begun.codes.size(); ++i) {
+    if (begun.codes[i] != Code::kLimit) continue;
+    begun.codes[i] = result->codes[next];
+    begun.holds[i] = std::move(result->holds[next]);
+    ++next;
+  }
+  if (begun.message.empty()) begun.message = std::move(result->message);
+  *result = std::move(begun);
+}
+
+}  // namespace
 
 std::string Session::OnFrame(std::string_view bytes, int64_t now) {
   alignas(8) char block[8192];  // most frames need no more
@@ -59,7 +76,7 @@ std::string Session::OnMessage(const pb::NodeMessage& message, int64_t now) {
         } else if constexpr (std::is_same_v<AnyCall, AbortCall>) {
           return "";
         } else {
-          return OnAnswer(message, &pending, call, now);
+          return OnAnswer(message, &pending, &call, now);
         }
       },
       pending.call);
@@ -89,13 +106,14 @@ std::string Session::OnAttached(const pb::NodeMessage& message, int64_t now) {
 }
 
 template <class AnyCall>
-std::string Session::OnAnswer(const pb::NodeMessage& message, Pending* pending, const AnyCall& call,
+std::string Session::OnAnswer(const pb::NodeMessage& message, Pending* pending, AnyCall* call,
                               int64_t now) {
   typename AnyCall::Result result;
-  std::string wrong = ReadAnswer(message, call, {&options_, memory_}, &result);
+  std::string wrong = ReadAnswer(message, *call, {&options_, memory_}, &result);
   if (wrong.empty()) wrong = Keep(&result);
-  const auto slot = call.slot.lock();
+  const auto slot = call->slot.lock();
   if (wrong.empty() && slot && pending->waited && now < slot->deadline) {
+    if (GoesOn(call, slot, &result)) return "";
     slot->result = std::move(result);
     slot->ready = true;
     Reached(options_.steps, AnyCall::kAnswered);
@@ -107,6 +125,22 @@ std::string Session::OnAnswer(const pb::NodeMessage& message, Pending* pending, 
   }
   GiveBack(result, memory_->returns().get());
   return wrong;
+}
+
+// An answer names only so many pages; the claims that had no room in it are begun with a message of
+// their own. One that had none although nothing else was begun never will.
+bool Session::GoesOn(BeginCall* call, const Slot<BeginResult>& slot, BeginResult* result) {
+  if (result->code != Code::kOk) return false;  // then the call has failed, and begins nothing
+  std::vector<uint64_t> rest;
+  bool begun = false;
+  for (size_t i = 0; i < call->claims.size(); ++i) {
+    if (result->codes[i] == Code::kLimit) rest.push_back(call->claims[i]);
+    begun = begun || result->codes[i] == Code::kOk;
+  }
+  Complete(std::move(call->begun), result);
+  if (rest.empty() || !begun) return false;
+  AskBegin(slot, std::move(rest), std::move(*result));
+  return true;
 }
 
 // Holds are known by their claim, so that all can be stopped; the node owes each claim to one.

@@ -208,13 +208,18 @@ Slot<BeginResult> Session::StartBegin(std::span<const uint64_t> claims, int64_t 
   if (objection.ok()) objection = Unaskable(deadline);
   if (!objection.ok()) return Refused<BeginResult>(objection);
   QueueOwed();  // an End of the same claim comes first
-  pb::ClientMessage message = Head(deadline);
-  message.mutable_begin()->mutable_claims()->Add(claims.begin(), claims.end());
   auto slot = NewSlot<BeginResult>(deadline);
-  Pending pending{deadline, true, BeginCall{slot, {claims.begin(), claims.end()}}};
-  slot = Ask(message, message.serial(), std::move(pending), std::move(slot));
-  Reached(options_.steps, Step::kBeginQueued);
+  AskBegin(slot, {claims.begin(), claims.end()}, {});
   return slot;
+}
+
+void Session::AskBegin(const Slot<BeginResult>& slot, std::vector<uint64_t> claims,
+                       BeginResult begun) {
+  pb::ClientMessage message = Head(slot->deadline);
+  message.mutable_begin()->mutable_claims()->Add(claims.begin(), claims.end());
+  Pending pending{slot->deadline, true, BeginCall{slot, std::move(claims), std::move(begun)}};
+  Ask(message, message.serial(), std::move(pending), slot);
+  Reached(options_.steps, Step::kBeginQueued);
 }
 
 // The message has no deadline: a hold that is not ended stays.

@@ -32,6 +32,12 @@ class HoldsTest : public ClientTest {
     const Piece pieces[] = {bytes.first(5000), bytes.subspan(5000)};
     return hold.Load(i, pieces);
   }
+  static void RefuseForRoom(pb::NodeMessage& answer, uint64_t claim) {
+    pb::BeginItem* item = answer.mutable_begin()->add_items();
+    item->set_claim(claim);
+    item->set_code(pb::LIMIT);
+    item->set_message("no room");
+  }
   pb::EndItem ReadEnd() {
     client().Flush();
     const pb::ClientMessage message = node().ReadOne();
@@ -157,6 +163,77 @@ TEST_F(HoldsTest, OnlyAcceptedClaimsBecomeHolds) {
   EXPECT_FALSE(call.get().holds[0].live());
   std::vector<std::byte> room(kPageBytes);
   EXPECT_FALSE(LoadPage(call.get().holds[0], 0, room));
+}
+
+// An answer has room for so many pages: the claims that the node refuses for want of it are asked
+// for again, and the caller sees one call, in its own order.
+TEST_F(HoldsTest, ClaimsWithoutRoomInTheAnswerAreBegunByAnotherMessage) {
+  StartAttached();
+  SendExtentOnce();
+  const std::vector<uint64_t> claims = {81, 82, 83, 84};
+  const std::vector<uint64_t> begun = {82, 83, 81, 84};  // one a message
+  const std::vector<std::vector<uint64_t>> asked = {{81, 82, 83, 84}, {81, 83, 84}, {81, 84}, {84}};
+  auto call = client().StartBegin(claims, Soon());
+  for (size_t i = 0; i < asked.size(); ++i) {
+    EXPECT_FALSE(call.ready());
+    client().Flush();
+    const pb::ClientMessage message = node().ReadOne();
+    const auto& got = message.begin().claims();
+    ASSERT_EQ(std::vector<uint64_t>(got.begin(), got.end()), asked[i]);
+    node().Answer(message.serial(), [&](auto& answer) {
+      for (const uint64_t claim : asked[i]) {
+        if (claim == begun[i]) {
+          FillBegin(answer, claim, true, static_cast<uint32_t>(claim - 80));
+        } else {
+          RefuseForRoom(answer, claim);
+        }
+      }
+    });
+    client().Poll();
+  }
+  ASSERT_EQ(call.get().code, Code::kOk);
+  EXPECT_EQ(call.get().codes, std::vector<Code>(4, Code::kOk));
+  EXPECT_EQ(call.get().message, "");
+  for (size_t i = 0; i < claims.size(); ++i) {
+    EXPECT_EQ(call.get().holds[i].claim(), claims[i]);
+    EXPECT_EQ(call.get().holds[i].pages(), claims[i] - 80);
+  }
+}
+
+// One that has no room though it is alone would be asked for without end.
+TEST_F(HoldsTest, AClaimThatHasNoRoomByItselfIsRefused) {
+  StartAttached();
+  const uint64_t claim = 81;
+  auto call = client().StartBegin(std::span(&claim, 1), Soon());
+  client().Flush();
+  node().Answer(node().ReadOne().serial(), [](auto& answer) { RefuseForRoom(answer, 81); });
+  client().Poll();
+  EXPECT_EQ(call.get().codes, std::vector<Code>{Code::kLimit});
+  EXPECT_EQ(call.get().message, "no room");
+  EXPECT_FALSE(node().HasInput());
+}
+
+// FAULTS C1, C10: what the first message of a call brought is given back when the second fails.
+TEST_F(HoldsTest, ABeginThatFailsOnItsWayGivesBackWhatItHad) {
+  StartAttached();
+  SendExtentOnce();
+  const uint64_t claims[] = {81, 82};
+  auto call = client().StartBegin(claims, Soon());
+  client().Flush();
+  node().Answer(node().ReadOne().serial(), [&](auto& answer) {
+    FillBegin(answer, 81, true, 1);
+    RefuseForRoom(answer, 82);
+  });
+  client().Poll();
+  const pb::ClientMessage second = node().ReadOne();
+  node().Answer(second.serial(), [](auto& answer) { answer.set_code(pb::EXPIRED); });
+  client().Poll();
+  EXPECT_EQ(call.get().code, Code::kExpired);
+  EXPECT_TRUE(call.get().holds.empty());
+  client().Poll();
+  const pb::EndItem item = ReadEnd();
+  EXPECT_EQ(item.claim(), 81u);
+  EXPECT_TRUE(item.failed());
 }
 
 TEST_F(HoldsTest, AbortStopsTheHoldOfTheClaim) {
