@@ -17,7 +17,7 @@
 #include <string>
 #include <string_view>
 
-#include "client/unique_fd.h"
+#include "transfer/memory/unique_fd.h"
 
 namespace pando::client {
 

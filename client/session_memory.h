@@ -19,8 +19,8 @@
 
 #include "client/fork_guard.h"
 #include "client/returns.h"
-#include "client/unique_fd.h"
 #include "transfer/memory/host_slab.h"
+#include "transfer/memory/unique_fd.h"
 
 namespace pando::client {
 

@@ -80,7 +80,7 @@ bool SocketChannel::Open(std::string* error) {
 }
 
 void SocketChannel::Close() {
-  socket_.Reset();
+  socket_.reset();
   brief_ = false;
   queue_.clear();
   queued_bytes_ = 0;
@@ -107,7 +107,7 @@ bool SocketChannel::Send(std::string* frame, UniqueFd fd) {
     if (went < 0) return false;
     sent = static_cast<size_t>(went);
     if (sent == frame->size()) return true;
-    if (sent > 0) fd.Reset();
+    if (sent > 0) fd.reset();
   }
   queued_bytes_ += frame->size() - sent;
   queue_.push_back({std::move(*frame), sent, std::move(fd)});
@@ -121,7 +121,7 @@ bool SocketChannel::Flush() {
     const ssize_t went = SendSome(std::string_view(next.bytes).substr(next.sent), next.fd.get());
     if (went < 0) return false;
     if (went == 0) return true;
-    next.fd.Reset();
+    next.fd.reset();
     next.sent += static_cast<size_t>(went);
     queued_bytes_ -= static_cast<size_t>(went);
     if (next.sent == next.bytes.size()) queue_.pop_front();

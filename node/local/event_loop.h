@@ -22,9 +22,9 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "node/local/unique_fd.h"
 #include "node/local/work_queue.h"
 #include "radix/base/ids.h"
+#include "transfer/memory/unique_fd.h"
 
 namespace pando::local {
 

@@ -14,8 +14,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "node/local/event_loop.h"
-#include "node/local/unique_fd.h"
 #include "radix/base/ids.h"
+#include "transfer/memory/unique_fd.h"
 
 namespace pando::local {
 

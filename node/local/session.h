@@ -13,8 +13,8 @@
 #include "node/local/event_loop.h"
 #include "node/local/frame.h"
 #include "node/local/send_queue.h"
-#include "node/local/unique_fd.h"
 #include "radix/base/ids.h"
+#include "transfer/memory/unique_fd.h"
 
 namespace pando::local {
 

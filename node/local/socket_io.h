@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "node/local/unique_fd.h"
+#include "transfer/memory/unique_fd.h"
 
 namespace pando::local {
 

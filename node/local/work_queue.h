@@ -19,7 +19,7 @@
 #include <mutex>
 #include <vector>
 
-#include "node/local/unique_fd.h"
+#include "transfer/memory/unique_fd.h"
 
 namespace pando::local {
 

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "client/client.h"
-#include "client/unique_fd.h"
 #include "pando/v1/client.pb.h"
 #include "transfer/memory/host_slab.h"
+#include "transfer/memory/unique_fd.h"
 
 namespace pando::client {
 
@@ -39,9 +39,9 @@ class FakeNode {
   const std::string& path() const { return path_; }
   // The oldest connection that waits becomes the one talked to. False: none waits.
   bool Accept();
-  void Hangup() { connection_.Reset(); }
+  void Hangup() { connection_.reset(); }
   // As if the daemon was killed: also the socket's name is dead.
-  void StopListening() { listener_.Reset(); }
+  void StopListening() { listener_.reset(); }
   void Listen();
 
   // The next frame and, in `fds()`, what came with it. Fails the test if none comes for a while.

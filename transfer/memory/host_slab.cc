@@ -53,28 +53,17 @@ absl::Status Populate(int fd, Bytes reserve) {
 absl::StatusOr<HostExtent> HostExtent::Create(Bytes reserve) {
   absl::Status status = CheckRoom(kExtentBytes, reserve);
   if (!status.ok()) return status;
-  HostExtent extent(memfd_create("pando-extent", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (extent.fd_ < 0) return Failed("memfd_create for an extent of the host slab");
-  if (ftruncate(extent.fd_, static_cast<off_t>(kExtentBytes.value())) != 0) {
+  UniqueFd fd(memfd_create("pando-extent", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd.valid()) return Failed("memfd_create for an extent of the host slab");
+  if (ftruncate(fd.get(), static_cast<off_t>(kExtentBytes.value())) != 0) {
     return Failed("sizing an extent of the host slab");
   }
-  status = Populate(extent.fd_, reserve);
+  status = Populate(fd.get(), reserve);
   if (!status.ok()) return status;
-  if (fcntl(extent.fd_, F_ADD_SEALS, kResizeSeals | F_SEAL_SEAL) != 0) {
+  if (fcntl(fd.get(), F_ADD_SEALS, kResizeSeals | F_SEAL_SEAL) != 0) {
     return Failed("sealing an extent of the host slab");
   }
-  return extent;
-}
-
-HostExtent::HostExtent(HostExtent&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-
-HostExtent& HostExtent::operator=(HostExtent&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  return *this;
-}
-
-HostExtent::~HostExtent() {
-  if (fd_ >= 0) close(fd_);
+  return HostExtent(std::move(fd));
 }
 
 absl::StatusOr<MappedExtent> MappedExtent::Map(int fd) {

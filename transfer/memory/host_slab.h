@@ -12,9 +12,11 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "radix/base/ids.h"
+#include "transfer/memory/unique_fd.h"
 
 namespace pando {
 
@@ -28,16 +30,13 @@ class HostExtent {
   // Blocks for milliseconds (it zeroes kExtentBytes): not for the owner thread. RESOURCE_EXHAUSTED
   // if that would leave the machine with less than `reserve` available.
   static absl::StatusOr<HostExtent> Create(Bytes reserve);
-  HostExtent(HostExtent&& other) noexcept;
-  HostExtent& operator=(HostExtent&& other) noexcept;
-  ~HostExtent();
 
   // Owned by the extent; pass it on with SCM_RIGHTS.
-  int fd() const { return fd_; }
+  int fd() const { return fd_.get(); }
 
  private:
-  explicit HostExtent(int fd) : fd_(fd) {}
-  int fd_ = -1;
+  explicit HostExtent(UniqueFd fd) : fd_(std::move(fd)) {}
+  UniqueFd fd_;
 };
 
 // An engine's side: the extent mapped read-write, not inherited by fork (MADV_DONTFORK). Unmapped

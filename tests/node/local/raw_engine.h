@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "node/local/frame.h"
-#include "node/local/unique_fd.h"
 #include "pando/v1/client.pb.h"
+#include "transfer/memory/unique_fd.h"
 
 namespace pando::local {
 

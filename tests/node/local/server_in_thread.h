@@ -13,7 +13,7 @@
 #include "node/core/node_core.h"
 #include "node/local/event_loop.h"
 #include "node/local/session_server.h"
-#include "node/local/unique_fd.h"
+#include "transfer/memory/unique_fd.h"
 
 namespace pando::local {
 
