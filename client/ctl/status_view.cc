@@ -68,7 +68,8 @@ std::string HeadText(const v1::Status& status) {
                              Thousands(status.leases()), Thousands(status.reservations()),
                              Thousands(status.holds()), Thousands(status.tickets()),
                              Thousands(status.grants()), Thousands(status.requests()))});
-  table.Row({"process", fmt::format("{} fds, {} threads", Thousands(status.fds()),
+  table.Row({"process", fmt::format("{} fds, {} threads",
+                                    status.has_fds() ? Thousands(status.fds()) : "unknown",
                                     Thousands(status.threads()))});
   return table.Text();
 }
@@ -109,7 +110,8 @@ std::string CountersText(const v1::Status& status) {
   bool any = false;
   for (const v1::Counter& counter : status.counters()) {
     if (counter.value() == 0) continue;
-    table.Row({counter.name(), Thousands(counter.value())});
+    const std::string why = counter.reason().empty() ? "" : ", " + counter.reason();
+    table.Row({counter.name() + why, Thousands(counter.value())});
     any = true;
   }
   return any ? "\n" + table.Text() : "";
@@ -144,8 +146,12 @@ std::string AccountProblem(const std::string& whose, const v1::Account& account)
 json StatusJson(const v1::Status& status) {
   json spaces = json::array();
   for (const v1::Space& space : status.spaces()) spaces.push_back(SpaceJson(space));
-  json counters = json::object();
-  for (const v1::Counter& counter : status.counters()) counters[counter.name()] = counter.value();
+  json counters = json::object(), reasons = json::object();
+  for (const v1::Counter& counter : status.counters()) {
+    json& total = counters.emplace(counter.name(), 0u).first.value();
+    total = total.get<uint64_t>() + counter.value();
+    if (!counter.reason().empty()) reasons[counter.name()][counter.reason()] = counter.value();
+  }
   return {{"boot_id", fmt::format("{:016x}", status.boot_id())},
           {"name", status.name()},
           {"version", status.version()},
@@ -161,13 +167,14 @@ json StatusJson(const v1::Status& status) {
           {"requests", status.requests()},
           {"sessions", status.sessions()},
           {"replicas", status.replicas()},
-          {"fds", status.fds()},
+          {"fds", status.has_fds() ? json(status.fds()) : json()},
           {"threads", status.threads()},
           {"extents", status.extents()},
           {"extents_unowned", status.extents_unowned()},
           {"slab_bytes", status.slab_bytes()},
           {"quarantined_bytes", status.quarantined_bytes()},
           {"counters", counters},
+          {"reasons", reasons},
           {"spaces", spaces}};
 }
 

@@ -48,7 +48,7 @@ class Service final : public v1::Admin::Service {
     response->set_ready(source_.ready());
     response->set_slab_bytes(facts.slab.value());
     const ProcessFacts process = ReadProcessFacts();
-    response->set_fds(process.fds);
+    if (process.fds) response->set_fds(*process.fds);
     response->set_threads(process.threads);
     return grpc::Status::OK;
   }

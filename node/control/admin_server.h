@@ -36,11 +36,11 @@ class AdminServer {
     NodeFacts facts;
   };
 
-  // Serves at `socket` (mode 0660), whose place the caller has made sure of: gRPC would take it
-  // from a living process.
+  // Serves at `socket` (mode 0660). gRPC unlinks whatever socket it finds there at its start and at
+  // its end, whose ever it is by then: it must be a name that nobody else uses.
   static absl::StatusOr<std::unique_ptr<AdminServer>> Start(const std::string& socket,
                                                             Source source);
-  // Waits for the calls that run, a moment at most; the socket is gone.
+  // Waits for the calls that run, a moment at most.
   ~AdminServer();
   AdminServer(const AdminServer&) = delete;
   AdminServer& operator=(const AdminServer&) = delete;

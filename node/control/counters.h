@@ -9,39 +9,108 @@
 
 namespace pando::control {
 
+// Counters of one name stand together, have one help text, and sum to all that it speaks of.
 struct NamedCounter {
   const char* name;
+  const char* reason;  // tells counters of one name apart; empty: it stands alone
   const char* help;
-  uint64_t CoreCounters::*value;
+  uint64_t (*value)(const CoreCounters&);
 };
 
-inline constexpr std::array kCounters = {
-    NamedCounter{"steps", "Steps of the core", &CoreCounters::steps},
-    NamedCounter{"acquires", "Acquire requests executed", &CoreCounters::acquires},
-    NamedCounter{"probes", "Probe requests executed", &CoreCounters::probes},
-    NamedCounter{"reserves", "Reserve requests executed", &CoreCounters::reserves},
-    NamedCounter{"begins", "Begin requests executed", &CoreCounters::begins},
-    NamedCounter{"ends", "End requests executed", &CoreCounters::ends},
-    NamedCounter{"aborts", "Abort requests executed", &CoreCounters::aborts},
-    NamedCounter{"settles", "Settle requests executed", &CoreCounters::settles},
-    NamedCounter{"attach_refused", "Attach requests refused", &CoreCounters::attach_refused},
-    NamedCounter{"requests_refused", "Other requests refused", &CoreCounters::requests_refused},
-    NamedCounter{"requests_expired", "Requests that came past their deadline",
-                 &CoreCounters::requests_expired},
-    NamedCounter{"claims_expired", "Claims that ended at their deadline",
-                 &CoreCounters::claims_expired},
-    NamedCounter{"pages_loaded", "Pages whose load ended well", &CoreCounters::pages_loaded},
-    NamedCounter{"pages_stored", "Pages committed", &CoreCounters::pages_stored},
-    NamedCounter{"pages_bad", "Pages that a load found bad, and dropped", &CoreCounters::pages_bad},
-    NamedCounter{"pages_given_up", "Pages of stores that failed or came too late",
-                 &CoreCounters::pages_given_up},
-    NamedCounter{"reserve_full", "Reserve requests that found no free page",
-                 &CoreCounters::reserve_full},
-    NamedCounter{"reserve_in_flight", "Reserve requests that met another writer",
-                 &CoreCounters::reserve_in_flight},
-    NamedCounter{"quarantine_refused", "Claims refused to replicas over their quarantine cap",
-                 &CoreCounters::quarantine_refused},
-};
+namespace counters_detail {
+
+using C = CoreCounters;
+
+template <RefusedOutside::What what>
+uint64_t Outside(const C& c) {
+  return c.refused_outside[static_cast<size_t>(what)];
+}
+
+using What = RefusedOutside::What;
+
+inline constexpr const char* kAttach =
+    "Attach requests that were answered with a refusal, by the answer's code";
+inline constexpr const char* kRequests =
+    "Other requests that were answered with a refusal, by code; in Begin and End each claim counts";
+inline constexpr const char* kFrames =
+    "Frames that could not be read, by reason; cut_short: the connection ended within one";
+inline constexpr const char* kMessages =
+    "Messages refused before they were a request of the core, by reason; not in the requests";
+
+}  // namespace counters_detail
+
+inline constexpr auto kCounters = [] {
+  using namespace counters_detail;
+  return std::array{
+      NamedCounter{"steps", "", "Inputs that the core took: requests, sessions, extents, time",
+                   [](const C& c) { return c.steps; }},
+      NamedCounter{"acquires", "", "Acquire requests looked at, refused ones included",
+                   [](const C& c) { return c.acquires; }},
+      NamedCounter{"probes", "", "Probe requests looked at, refused ones included",
+                   [](const C& c) { return c.probes; }},
+      NamedCounter{"reserves", "", "Reserve requests looked at, refused ones included",
+                   [](const C& c) { return c.reserves; }},
+      NamedCounter{"begins", "", "Begin requests looked at, refused ones included",
+                   [](const C& c) { return c.begins; }},
+      NamedCounter{"ends", "", "End requests looked at, refused ones included",
+                   [](const C& c) { return c.ends; }},
+      NamedCounter{"aborts", "", "Abort requests looked at, refused ones included",
+                   [](const C& c) { return c.aborts; }},
+      NamedCounter{"settles", "", "Settle requests looked at, refused ones included",
+                   [](const C& c) { return c.settles; }},
+      NamedCounter{"attach_refused", "invalid", kAttach,
+                   [](const C& c) { return c.attach_refused.invalid; }},
+      NamedCounter{"attach_refused", "limit", kAttach,
+                   [](const C& c) { return c.attach_refused.limit; }},
+      NamedCounter{"attach_refused", "unknown", kAttach,
+                   [](const C& c) { return c.attach_refused.unknown; }},
+      NamedCounter{"attach_refused", "unavailable", kAttach,
+                   [](const C& c) { return c.attach_refused.unavailable; }},
+      NamedCounter{"requests_refused", "invalid", kRequests,
+                   [](const C& c) { return c.requests_refused.invalid; }},
+      NamedCounter{"requests_refused", "limit", kRequests,
+                   [](const C& c) { return c.requests_refused.limit; }},
+      NamedCounter{"requests_refused", "unknown", kRequests,
+                   [](const C& c) { return c.requests_refused.unknown; }},
+      NamedCounter{"requests_refused", "unavailable", kRequests,
+                   [](const C& c) { return c.requests_refused.unavailable; }},
+      NamedCounter{"connections_refused", "", "Connections refused, with sessions at their limit",
+                   Outside<What::kConnection>},
+      NamedCounter{"frames_refused", "too_long", kFrames, Outside<What::kFrameTooLong>},
+      NamedCounter{"frames_refused", "malformed", kFrames, Outside<What::kFrameMalformed>},
+      NamedCounter{"frames_refused", "too_many_messages", kFrames,
+                   Outside<What::kFrameTooManyMessages>},
+      NamedCounter{"frames_refused", "cut_short", kFrames, Outside<What::kFrameCutShort>},
+      NamedCounter{"messages_refused", "malformed", kMessages, Outside<What::kMessageMalformed>},
+      NamedCounter{"messages_refused", "wrong_pidfd", kMessages, Outside<What::kMessageWrongPidfd>},
+      NamedCounter{"messages_refused", "no_descriptor", kMessages,
+                   Outside<What::kMessageNoDescriptor>},
+      NamedCounter{"messages_refused", "answer_too_long", kMessages,
+                   Outside<What::kMessageAnswerTooLong>},
+      NamedCounter{"requests_expired", "", "Requests not executed: they came past their deadline",
+                   [](const C& c) { return c.requests_expired; }},
+      NamedCounter{"claims_expired", "",
+                   "Claims (leases, reservations) that ended at their deadline",
+                   [](const C& c) { return c.claims_expired; }},
+      NamedCounter{"pages_loaded", "", "Pages of loads that ended well, each time they are loaded",
+                   [](const C& c) { return c.pages_loaded; }},
+      NamedCounter{"pages_stored", "", "Pages committed by stores",
+                   [](const C& c) { return c.pages_stored; }},
+      NamedCounter{"pages_bad", "", "Pages that a load found bad and that were dropped, each once",
+                   [](const C& c) { return c.pages_bad; }},
+      NamedCounter{"pages_given_up", "", "Pages of stores that failed or came too late",
+                   [](const C& c) { return c.pages_given_up; }},
+      NamedCounter{"reserve_full", "", "Reserve requests that found no page to be had",
+                   [](const C& c) { return c.reserve_full; }},
+      NamedCounter{"reserve_in_flight", "",
+                   "Reserve requests whose first missing block another replica was writing",
+                   [](const C& c) { return c.reserve_in_flight; }},
+      NamedCounter{"quarantine_refused", "",
+                   "Acquire and Reserve requests that got no claim: their replica was over its "
+                   "quarantine cap",
+                   [](const C& c) { return c.quarantine_refused; }},
+  };
+}();
 
 }  // namespace pando::control
 

@@ -1,27 +1,39 @@
 #include "node/control/process_facts.h"
 
-#include <filesystem>
-#include <iterator>
-#include <system_error>
+#include <dirent.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <cerrno>
 
 namespace pando::control {
 namespace {
 
-uint64_t CountEntries(const char* directory) {
-  std::error_code error;
-  uint64_t count = 0;
-  for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
-       entry.increment(error)) {
-    ++count;
+std::optional<uint64_t> CountFds() {
+  DIR* directory = ::opendir("/proc/self/fd");
+  if (directory == nullptr) {
+    // A new descriptor gets the lowest free number below the limit: there is none.
+    rlimit limit{};
+    if (errno != EMFILE || ::getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::nullopt;
+    return limit.rlim_cur;
   }
-  return count;
+  uint64_t count = 0;
+  while (const dirent* entry = ::readdir(directory)) count += entry->d_name[0] != '.' ? 1 : 0;
+  ::closedir(directory);
+  return count - 1;  // without the one that counting took
+}
+
+// The kernel counts threads as links of their directory, besides its own two; to ask takes no
+// descriptor.
+uint64_t CountThreads() {
+  struct stat tasks {};
+  return ::stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink > 2 ? tasks.st_nlink - 2 : 0;
 }
 
 }  // namespace
 
 ProcessFacts ReadProcessFacts() {
-  const uint64_t fds = CountEntries("/proc/self/fd");
-  return {fds > 0 ? fds - 1 : 0, CountEntries("/proc/self/task")};
+  return {CountFds(), CountThreads()};
 }
 
 }  // namespace pando::control

@@ -3,11 +3,12 @@
 #define PANDO_NODE_CONTROL_PROCESS_FACTS_H_
 
 #include <cstdint>
+#include <optional>
 
 namespace pando::control {
 
 struct ProcessFacts {
-  uint64_t fds = 0;  // open, without the one that counting takes
+  std::optional<uint64_t> fds;  // open; nullopt: they could not be counted
   uint64_t threads = 0;
 };
 ProcessFacts ReadProcessFacts();

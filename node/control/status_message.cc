@@ -66,7 +66,8 @@ void WriteStatus(const CoreStatus& status, v1::Status* out) {
   for (const NamedCounter& counter : kCounters) {
     v1::Counter* named = out->add_counters();
     named->set_name(counter.name);
-    named->set_value(status.counters.*counter.value);
+    named->set_reason(counter.reason);
+    named->set_value(counter.value(status.counters));
   }
   for (const SpaceStatus& space : status.spaces) Write(space, out->add_spaces());
 }

@@ -14,6 +14,8 @@
 #ifndef PANDO_NODE_CORE_NODE_CORE_H_
 #define PANDO_NODE_CORE_NODE_CORE_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -48,11 +50,27 @@ struct ProcessExited {  // the session's pidfd fired: nobody can touch what it h
 struct ExtentReady {  // populated, to be used
   ExtentId extent;
 };
+// Refused before there was a request to step with; it is only counted.
+struct RefusedOutside {
+  enum class What : uint8_t {
+    kConnection,            // no room for another session
+    kFrameTooLong,          // its length alone
+    kFrameMalformed,        // no ClientFrame
+    kFrameTooManyMessages,  // more than limits::kMessagesPerFrame
+    kFrameCutShort,         // the connection ended within it
+    kMessageMalformed,      // a field or column that says nothing, an impossible deadline
+    kMessageWrongPidfd,     // an attach without its sender's own pidfd
+    kMessageNoDescriptor,   // this process has no descriptor left for it
+    kMessageAnswerTooLong,  // served, but what it came to fits no frame
+  };
+  static constexpr size_t kKinds = 9;
+  What what = What::kConnection;
+};
 struct DrainRequested {};  // no new attach, acquire, reserve; what runs may end
 struct Tick {};            // only time passes
 
 using Input = std::variant<SessionOpened, SessionRequest, SessionClosed, ProcessExited, ExtentReady,
-                           DrainRequested, Tick>;
+                           RefusedOutside, DrainRequested, Tick>;
 
 // ---- Outputs
 // ---------------------------------------------------------------------------------------
@@ -86,10 +104,20 @@ struct Account {
   uint64_t failed = 0;  // part of computed: loaded, found bad or too late, computed after all
 };
 
+struct RefusedByCode {
+  uint64_t invalid = 0, limit = 0, unknown = 0, unavailable = 0;
+
+  void Add(Code code);  // no effect for kOk and kExpired, which are no refusals
+  uint64_t total() const { return invalid + limit + unknown + unavailable; }
+};
+
 struct CoreCounters {  // since start
   uint64_t steps = 0;
   uint64_t acquires = 0, probes = 0, reserves = 0, begins = 0, ends = 0, aborts = 0, settles = 0;
-  uint64_t attach_refused = 0, requests_refused = 0, requests_expired = 0, claims_expired = 0;
+  RefusedByCode attach_refused;
+  RefusedByCode requests_refused;  // all but attaches; each claim of a Begin, each item of an End
+  std::array<uint64_t, RefusedOutside::kKinds> refused_outside{};  // by What
+  uint64_t requests_expired = 0, claims_expired = 0;
   uint64_t pages_loaded = 0, pages_stored = 0;
   uint64_t pages_bad = 0;       // a load found it bad and it was dropped: each page once
   uint64_t pages_given_up = 0;  // of stores that failed or came too late: reserved, never committed

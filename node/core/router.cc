@@ -7,6 +7,13 @@
 
 namespace pando {
 
+void RefusedByCode::Add(Code code) {
+  if (code == Code::kInvalid) ++invalid;
+  if (code == Code::kLimit) ++limit;
+  if (code == Code::kUnknown) ++unknown;
+  if (code == Code::kUnavailable) ++unavailable;
+}
+
 Router::Router(const NodeCore::Options& options, StepListener* steps)
     : context_(options.cache, steps),
       ledger_(&context_),
@@ -26,7 +33,7 @@ void Router::Step(Nanos now, Input input, std::vector<Output>* outputs) {
 
 void Router::Take(const SessionOpened& opened) {
   if (auto problem = replicas_.Open(opened.session)) {
-    ++context_.counters.requests_refused;
+    Take(RefusedOutside{RefusedOutside::What::kConnection});
     context_.outputs->emplace_back(CloseSession{opened.session, problem->message});
   }
 }
@@ -78,6 +85,10 @@ void Router::Take(const ExtentReady& ready) {
   context_.Reached(CoreStep::kExtentAdded);
 }
 
+void Router::Take(const RefusedOutside& refused) {
+  ++context_.counters.refused_outside[static_cast<size_t>(refused.what)];
+}
+
 void Router::Take(const DrainRequested&) {
   if (draining_) return;
   draining_ = true;
@@ -88,9 +99,8 @@ void Router::Take(const DrainRequested&) {
 void Router::Count(const RequestBody& body, Code code) {
   CoreCounters& counters = context_.counters;
   if (code == Code::kExpired) ++counters.requests_expired;
-  if (code == Code::kOk || code == Code::kExpired) return;
-  ++(std::holds_alternative<AttachRequest>(body) ? counters.attach_refused
-                                                 : counters.requests_refused);
+  const bool attach = std::holds_alternative<AttachRequest>(body);
+  (attach ? counters.attach_refused : counters.requests_refused).Add(code);
 }
 
 Answer Router::ServeSession(SessionRequest& request) {

@@ -39,6 +39,7 @@ class Router {
   void Take(const SessionClosed& closed);
   void Take(const ProcessExited& exited);
   void Take(const ExtentReady& ready);
+  void Take(const RefusedOutside& refused);
   void Take(const DrainRequested& drain);
   void Take(const Tick&) {}
 

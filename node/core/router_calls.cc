@@ -224,7 +224,7 @@ Answer Router::Serve(const Session& session, BeginRequest& begin) {
   for (size_t i = 0; i < begin.claims.size(); ++i) {
     holds_.Begin(worker, begin.claims[i], room, &answer.items[i]);
     room -= answer.items[i].pages.size();
-    if (answer.items[i].code != Code::kOk) ++context_.counters.requests_refused;
+    context_.counters.requests_refused.Add(answer.items[i].code);
   }
   return Ok(std::move(answer));
 }
@@ -241,7 +241,7 @@ Answer Router::Serve(const Session& session, EndRequest& end) {
   answer.codes.reserve(end.items.size());
   for (const EndItem& item : end.items) {
     answer.codes.push_back(holds_.End(worker, item, /*too_late=*/false));
-    if (answer.codes.back() != Code::kOk) ++context_.counters.requests_refused;
+    context_.counters.requests_refused.Add(answer.codes.back());
   }
   return Ok(std::move(answer));
 }

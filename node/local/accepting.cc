@@ -56,6 +56,7 @@ void SessionServer::PauseAccepting(int error) {
 void SessionServer::RefuseSession(const UniqueFd& socket) {
   const std::string why = "sessions: found " + std::to_string(sessions_.size()) +
                           ", the limit of this node; end some first";
+  CountRefused(RefusedOutside::What::kConnection);
   Log(LogLine::Level::kWarning, "session.refused", {{"why", why}});
   v1::NodeFrame frame;
   frame.set_boot_id(options_.boot_id.value());

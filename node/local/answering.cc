@@ -74,6 +74,7 @@ void SessionServer::AddAnswerTo(v1::NodeFrame** frame, Session* session, uint64_
   const size_t size = message->ByteSizeLong();
   if (size > limits::kFrameBytes - kFrameSlack) {
     // What it began would be ours to end; so it ends with the session.
+    CountRefused(RefusedOutside::What::kMessageAnswerTooLong);
     message->Clear();
     const std::string why = "answer: it would be " + std::to_string(size) +
                             " bytes, more than a frame may have; name fewer claims in a message";

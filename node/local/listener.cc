@@ -79,21 +79,36 @@ absl::StatusOr<Listener> Listener::Bind(const std::string& path) {
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     return Failure(path, ErrorText("bind"));
   }
-  struct stat bound {};
-  if (::chmod(path.c_str(), kMode) != 0 || ::lstat(path.c_str(), &bound) != 0) {
-    return Failure(path, ErrorText("chmod"));
-  }
+  if (::chmod(path.c_str(), kMode) != 0) return Failure(path, ErrorText("chmod"));
+  absl::StatusOr<SocketFile> file = SocketFile::At(path);
+  if (!file.ok()) return file.status();
   if (::listen(fd.get(), kBacklog) != 0) return Failure(path, ErrorText("listen"));
-  return Listener(std::move(fd), path, bound.st_dev, bound.st_ino);
+  return Listener(std::move(fd), *std::move(file));
 }
 
-Listener::Listener(UniqueFd fd, std::string path, dev_t device, ino_t inode)
-    : fd_(std::move(fd)), path_(std::move(path)), device_(device), inode_(inode) {}
-
-Listener::~Listener() {
-  if (!fd_.valid()) return;
+absl::StatusOr<SocketFile> SocketFile::At(const std::string& path) {
   struct stat found {};
-  if (::lstat(path_.c_str(), &found) != 0) return;
+  if (::lstat(path.c_str(), &found) != 0) return Failure(path, ErrorText("lstat"));
+  return SocketFile(path, found.st_dev, found.st_ino);
+}
+
+absl::StatusOr<SocketFile> SocketFile::Rename(const std::string& from, const std::string& to) {
+  absl::StatusOr<SocketFile> old = At(from);
+  if (!old.ok()) return old.status();
+  // Not rename(), which would replace what another process has put there meanwhile.
+  if (::link(from.c_str(), to.c_str()) != 0) return Failure(to, ErrorText("link"));
+  return SocketFile(to, old->device_, old->inode_);  // and `old` unlinks the first name
+}
+
+SocketFile::SocketFile(std::string path, dev_t device, ino_t inode)
+    : path_(std::move(path)), device_(device), inode_(inode) {}
+
+SocketFile::SocketFile(SocketFile&& other) noexcept
+    : path_(std::exchange(other.path_, {})), device_(other.device_), inode_(other.inode_) {}
+
+SocketFile::~SocketFile() {
+  struct stat found {};
+  if (path_.empty() || ::lstat(path_.c_str(), &found) != 0) return;
   if (found.st_dev == device_ && found.st_ino == inode_) ::unlink(path_.c_str());
 }
 

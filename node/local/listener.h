@@ -9,9 +9,10 @@
 #include <sys/types.h>
 
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
-#include "node/local/unique_fd.h"
+#include "transfer/memory/unique_fd.h"
 
 namespace pando::local {
 
@@ -19,23 +20,40 @@ namespace pando::local {
 // directory is missing, it is no socket, or somebody listens there.
 absl::Status ClearSocketPath(const std::string& path);
 
-class Listener {
+// The name of a socket in the file system: unlinked at its end, unless another socket has taken its
+// place.
+class SocketFile {
  public:
-  static absl::StatusOr<Listener> Bind(const std::string& path);
-  Listener(Listener&& other) noexcept = default;
-  Listener& operator=(Listener&&) = delete;
-  ~Listener();
+  // Of the socket that is at `path` now.
+  static absl::StatusOr<SocketFile> At(const std::string& path);
+  // Gives the socket that is at `from` the name `to`, if nobody has that name.
+  static absl::StatusOr<SocketFile> Rename(const std::string& from, const std::string& to);
+  SocketFile(SocketFile&& other) noexcept;
+  SocketFile& operator=(SocketFile&&) = delete;
+  ~SocketFile();
 
-  int fd() const { return fd_.get(); }
   const std::string& path() const { return path_; }
 
  private:
-  Listener(UniqueFd fd, std::string path, dev_t device, ino_t inode);
+  SocketFile(std::string path, dev_t device, ino_t inode);
+
+  std::string path_;  // empty: moved from
+  dev_t device_;
+  ino_t inode_;
+};
+
+class Listener {
+ public:
+  static absl::StatusOr<Listener> Bind(const std::string& path);
+
+  int fd() const { return fd_.get(); }
+  const std::string& path() const { return file_.path(); }
+
+ private:
+  Listener(UniqueFd fd, SocketFile file) : fd_(std::move(fd)), file_(std::move(file)) {}
 
   UniqueFd fd_;
-  std::string path_;
-  dev_t device_ = 0;
-  ino_t inode_ = 0;
+  SocketFile file_;  // goes first: nobody finds a socket that is closed
 };
 
 }  // namespace pando::local

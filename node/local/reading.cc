@@ -19,6 +19,7 @@ namespace pando::local {
 namespace {
 
 using google::protobuf::Arena;
+using What = RefusedOutside::What;
 
 // What a dead process had sent lies in its socket; this many reads are more than a socket holds.
 constexpr int kLastReads = 64;
@@ -89,6 +90,7 @@ bool SessionServer::Read(Session* session) {
   if (!fds_.empty() || received.fds_lost) KeepFds(session, received.fds_lost);
   if (received.io == Io::kAgain) return false;
   if (received.io != Io::kDone) {
+    if (session->reader.pending() > 0) CountRefused(What::kFrameCutShort);
     Close(session);
     return false;
   }
@@ -98,7 +100,7 @@ bool SessionServer::Read(Session* session) {
     const FrameReader::Result next = session->reader.Next(&frame);
     if (next == FrameReader::Result::kNeedMore) break;
     if (next == FrameReader::Result::kTooLong) {
-      Refuse(session, Code::kLimit,
+      Refuse(session, What::kFrameTooLong, Code::kLimit,
              "frame: found a length of " + std::to_string(session->reader.announced()) +
                  " bytes; at most " + std::to_string(limits::kFrameBytes) +
                  " are allowed; split it");
@@ -124,12 +126,12 @@ void SessionServer::HandleFrame(Session* session, std::string_view bytes) {
   arena_used_ = true;
   auto* frame = Arena::CreateMessage<v1::ClientFrame>(&arena_);
   if (!frame->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    Refuse(session, Code::kInvalid,
+    Refuse(session, What::kFrameMalformed, Code::kInvalid,
            "frame: found " + std::to_string(bytes.size()) + " bytes that are no ClientFrame");
     return;
   }
   if (frame->messages_size() > static_cast<int>(limits::kMessagesPerFrame)) {
-    Refuse(session, Code::kLimit,
+    Refuse(session, What::kFrameTooManyMessages, Code::kLimit,
            "frame: found " + std::to_string(frame->messages_size()) + " messages; at most " +
                std::to_string(limits::kMessagesPerFrame) + " are allowed; split it");
     return;
@@ -143,16 +145,16 @@ void SessionServer::HandleFrame(Session* session, std::string_view bytes) {
 void SessionServer::HandleMessage(Session* session, const v1::ClientMessage& message) {
   const std::optional<Nanos> deadline = DecodeDeadline(message.deadline_ns());
   if (!deadline) {
-    AddAnswer(session, message.serial(),
-              {Code::kInvalid,
-               "deadline_ns: found " + std::to_string(message.deadline_ns()) +
-                   "; CLOCK_MONOTONIC nanoseconds are below 2^63, 0 is none",
-               {}});
+    RefuseMessage(session, message.serial(), What::kMessageMalformed,
+                  {Code::kInvalid,
+                   "deadline_ns: found " + std::to_string(message.deadline_ns()) +
+                       "; CLOCK_MONOTONIC nanoseconds are below 2^63, 0 is none",
+                   {}});
     return;
   }
   RequestBody body;
   if (std::optional<Answer> refusal = DecodeRequest(message, &body)) {
-    AddAnswer(session, message.serial(), *std::move(refusal));
+    RefuseMessage(session, message.serial(), What::kMessageMalformed, *std::move(refusal));
     return;
   }
   if (std::holds_alternative<AttachRequest>(body)) {
@@ -160,6 +162,11 @@ void SessionServer::HandleMessage(Session* session, const v1::ClientMessage& mes
     return;
   }
   Deliver(SessionRequest{session->id, message.serial(), *deadline, std::move(body)});
+}
+
+void SessionServer::RefuseMessage(Session* session, uint64_t serial, What what, Answer answer) {
+  CountRefused(what);
+  AddAnswer(session, serial, std::move(answer));
 }
 
 void SessionServer::HandleAttach(Session* session, uint64_t serial, Nanos deadline,
@@ -171,7 +178,9 @@ void SessionServer::HandleAttach(Session* session, uint64_t serial, Nanos deadli
   uint64_t process = 0;
   if (!session->attached) {
     if (std::optional<Answer> wrong = CheckPidfd(pidfd, found, lost, session->peer_pid, &pid)) {
-      AddAnswer(session, serial, *std::move(wrong));
+      const bool full = wrong->code == Code::kUnavailable;
+      RefuseMessage(session, serial, full ? What::kMessageNoDescriptor : What::kMessageWrongPidfd,
+                    *std::move(wrong));
       return;
     }
     process = processes_.NumberOf(pid);
@@ -188,7 +197,8 @@ void SessionServer::HandleAttach(Session* session, uint64_t serial, Nanos deadli
   session->attached = true;
   if (!processes_.Add(session->id, std::move(pidfd), pid, process)) {
     // Without a life line it may hold nothing; and so far it does not.
-    Refuse(session, Code::kUnavailable, "attach: the node cannot watch another process now");
+    Refuse(session, What::kMessageNoDescriptor, Code::kUnavailable,
+           "attach: the node cannot watch another process now");
     ProcessGone(session->id);
     return;
   }

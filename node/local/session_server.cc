@@ -73,7 +73,9 @@ Session* SessionServer::Find(SessionId id) {
   return found == sessions_.end() ? nullptr : found->second.get();
 }
 
-void SessionServer::Refuse(Session* session, Code code, std::string message) {
+void SessionServer::Refuse(Session* session, RefusedOutside::What what, Code code,
+                           std::string message) {
+  CountRefused(what);
   Log(LogLine::Level::kWarning, "session.refused",
       {{"session", std::to_string(session->id.value())}, {"why", message}});
   AddAnswer(session, 0, Answer{code, std::move(message), {}});

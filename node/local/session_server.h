@@ -86,6 +86,8 @@ class SessionServer {
   void KeepFds(Session* session, bool lost);
   void HandleFrame(Session* session, std::string_view bytes);
   void HandleMessage(Session* session, const v1::ClientMessage& message);
+  // Answers a message that does not reach the core.
+  void RefuseMessage(Session* session, uint64_t serial, RefusedOutside::What what, Answer answer);
   void HandleAttach(Session* session, uint64_t serial, Nanos deadline, RequestBody body);
   void ProcessGone(SessionId session);
 
@@ -100,8 +102,9 @@ class SessionServer {
   void Flush(Session* session);
 
   // session_server.cc
+  void CountRefused(RefusedOutside::What what) { Deliver(RefusedOutside{what}); }
   // Ends a session that broke the protocol: one answer, one log line.
-  void Refuse(Session* session, Code code, std::string message);
+  void Refuse(Session* session, RefusedOutside::What what, Code code, std::string message);
   void End(Session* session);
   void Close(Session* session);
   void UpdateEvents(Session* session);

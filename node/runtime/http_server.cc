@@ -1,12 +1,14 @@
 #include "node/runtime/http_server.h"
 
 #include <httplib.h>
+#include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <list>
@@ -155,6 +157,32 @@ class Threads final : public httplib::TaskQueue {
   httplib::ThreadPool pool_;
 };
 
+// Why nobody can listen there: the library does not say.
+std::string WhyNot(const std::string& host, int port) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  if (const int error = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+      error != 0) {
+    return std::string(::gai_strerror(error)) + "; use an address of this machine";
+  }
+  const int socket = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool bound = ::bind(socket, found->ai_addr, found->ai_addrlen) == 0;
+  const int error = bound ? 0 : errno;
+  ::close(socket);
+  ::freeaddrinfo(found);
+  if (error == 0) return "try again";
+  const std::string why = std::strerror(error);
+  if (error == EADDRINUSE) return why + "; free that port, choose another, or 0 for any";
+  if (error == EADDRNOTAVAIL) {
+    return why + "; use an address of this machine, 127.0.0.1, or 0.0.0.0 for all of them";
+  }
+  if (error == EACCES) return why + "; choose a port above 1023, or 0 for any";
+  return why;
+}
+
 }  // namespace
 
 struct HttpServer::Impl {
@@ -193,8 +221,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string&
       port == 0 ? server.bind_to_any_port(host) : (server.bind_to_port(host, port) ? port : -1);
   if (impl->port <= 0) {
     return absl::FailedPreconditionError("--metrics-listen: cannot listen on " + host + ":" +
-                                         std::to_string(port) +
-                                         "; free that port, choose another, or 0 for any");
+                                         std::to_string(port) + ": " + WhyNot(host, port));
   }
   server.DeepenBacklog();
   impl->thread = std::thread([raw = impl.get()] { raw->server.listen_after_bind(); });

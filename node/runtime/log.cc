@@ -35,6 +35,25 @@ spdlog::level::level_enum LevelOf(LogLine::Level level) {
   return spdlog::level::info;
 }
 
+std::unique_ptr<spdlog::formatter> MakeFormatter() {
+  return std::make_unique<spdlog::pattern_formatter>("%Y-%m-%dT%H:%M:%S.%eZ %l %v",
+                                                     spdlog::pattern_time_type::utc);
+}
+
+// False if stderr took nothing for `patience_ms`: what is left of `text` is dropped.
+bool WriteBounded(std::string_view text, int patience_ms) {
+  while (!text.empty()) {
+    pollfd ready{STDERR_FILENO, POLLOUT, 0};
+    if (::poll(&ready, 1, patience_ms) <= 0) return false;
+    // A pipe that is writable takes this much without blocking.
+    const ssize_t wrote =
+        ::write(STDERR_FILENO, text.data(), std::min<size_t>(text.size(), PIPE_BUF));
+    if (wrote < 0) return false;
+    text.remove_prefix(static_cast<size_t>(wrote));
+  }
+  return true;
+}
+
 // Stderr, without waiting for a reader who does not read: what it does not take soon is dropped.
 class BoundedStderr final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  public:
@@ -54,20 +73,9 @@ class BoundedStderr final : public spdlog::sinks::base_sink<spdlog::details::nul
   bool Write(const spdlog::details::log_msg& message) {
     spdlog::memory_buf_t text;
     formatter_->format(message, text);
-    std::string_view left(text.data(), text.size());
     // A reader who has let one line wait gets no second chance until he reads again.
-    const int patience = stuck_ ? 0 : kPatienceMillis;
-    while (!left.empty()) {
-      pollfd ready{STDERR_FILENO, POLLOUT, 0};
-      stuck_ = ::poll(&ready, 1, patience) <= 0;
-      if (stuck_) return false;
-      // A pipe that is writable takes this much without blocking.
-      const ssize_t wrote =
-          ::write(STDERR_FILENO, left.data(), std::min<size_t>(left.size(), PIPE_BUF));
-      if (wrote < 0) return false;
-      left.remove_prefix(static_cast<size_t>(wrote));
-    }
-    return true;
+    stuck_ = !WriteBounded({text.data(), text.size()}, stuck_ ? 0 : kPatienceMillis);
+    return !stuck_;
   }
   void flush_() override {}
 
@@ -89,8 +97,7 @@ Log::Log(LogLine::Level least) : least_(least), impl_(std::make_unique<Impl>()) 
   impl_->logger = std::make_shared<spdlog::async_logger>(
       "pando", std::make_shared<BoundedStderr>(impl_->pool.get()), impl_->pool,
       spdlog::async_overflow_policy::overrun_oldest);
-  impl_->logger->set_formatter(std::make_unique<spdlog::pattern_formatter>(
-      "%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc));
+  impl_->logger->set_formatter(MakeFormatter());
   impl_->logger->set_level(LevelOf(least));
 }
 
@@ -99,6 +106,13 @@ Log::~Log() = default;  // the pool's thread ends when its queue is empty
 void Log::Write(const LogLine& line) {
   if (line.level < least_) return;
   impl_->logger->log(LevelOf(line.level), FormatLine(line));
+}
+
+void Log::WriteLast(const LogLine& line) {
+  const std::string text = FormatLine(line);
+  spdlog::memory_buf_t formatted;
+  MakeFormatter()->format({"pando", LevelOf(line.level), text}, formatted);
+  WriteBounded({formatted.data(), formatted.size()}, kPatienceMillis);
 }
 
 }  // namespace pando::runtime

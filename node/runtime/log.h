@@ -30,6 +30,9 @@ class Log {
              std::vector<std::pair<std::string, std::string>> fields) {
     Write(LogLine{level, std::move(event), std::move(fields)});
   }
+  // Past the queue and every lock of a log, for the last line of a process that ends here and now.
+  // Waits for a reader only a moment.
+  static void WriteLast(const LogLine& line);
 
  private:
   struct Impl;

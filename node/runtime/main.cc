@@ -2,6 +2,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -10,6 +11,7 @@
 
 #include "node/local/codec.h"
 #include "node/runtime/environment.h"
+#include "node/runtime/hard_stop.h"
 #include "node/runtime/log.h"
 #include "node/runtime/node.h"
 #include "node/runtime/options.h"
@@ -19,7 +21,7 @@ namespace {
 
 using pando::LogLine;
 
-// Signals that end the node are read by its owner thread, so all threads start with them blocked.
+// Signals that end the node are read by HardStop, so all threads start with them blocked.
 // A peer that goes away while it is written to is an error code, not a signal.
 void SetUpSignals() {
   const sigset_t set = pando::runtime::EndingSignals();
@@ -40,9 +42,12 @@ int RunNode(pando::runtime::Options options) {
   if (!options.pause_at.empty()) {
     pause = std::make_unique<pando::runtime::PauseListener>(options.pause_at, options.pause_count);
   }
+  // The first to begin and the last to end.
+  const pando::runtime::HardStop hard_stop(std::chrono::milliseconds(options.drain_timeout_ms));
   pando::runtime::Log log(options.log_level);
   log.Write(LogLine::Level::kInfo, "node.starting", pando::runtime::Describe(options));
-  auto node = pando::runtime::Node::Create(std::move(options), &log, pause.get());
+  auto node =
+      pando::runtime::Node::Create(std::move(options), &log, hard_stop.signals(), pause.get());
   if (!node.ok()) {
     log.Write(LogLine::Level::kError, "node.refused",
               {{"why", std::string(node.status().message())}});

@@ -3,17 +3,16 @@
 #include <fmt/core.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
-#include <sys/signalfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <utility>
 
+#include "node/core/limits.h"
 #include "node/local/clock.h"
-#include "node/local/listener.h"
 #include "node/runtime/metrics.h"
 #include "node/runtime/step_names.h"
 #include "radix/base/check.h"
@@ -30,6 +29,9 @@ constexpr std::chrono::milliseconds kOwnerTimeout{2000};
 constexpr std::chrono::hours kPopulateTimeout{24};
 constexpr Nanos kNanosPerMilli = 1'000'000;
 constexpr int kExitFailed = 1;
+// Descriptors: one for each extent; a session's socket and its process's pidfd; all the rest.
+constexpr uint64_t kFdsPerSession = 2;
+constexpr uint64_t kFdsOfNode = 128;
 
 BootId RandomBootId() {
   uint64_t id = 0;
@@ -59,40 +61,45 @@ absl::Status CheckRoom(Bytes slab) {
                                        FormatBytes(kMemoryReserve) + " for everybody else)");
 }
 
-}  // namespace
-
-sigset_t EndingSignals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) sigaddset(&set, signal);
-  return set;
+uint64_t FdLimit() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
 }
 
-absl::StatusOr<std::unique_ptr<Node>> Node::Create(Options options, Log* log, StepListener* steps) {
-  std::unique_ptr<Node> node(new Node(std::move(options), log, steps));
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Node>> Node::Create(Options options, Log* log, int signals,
+                                                   StepListener* steps) {
+  std::unique_ptr<Node> node(new Node(std::move(options), log, signals, steps));
   if (absl::Status status = node->Start(); !status.ok()) return status;
   return node;
 }
 
-Node::Node(Options options, Log* log, StepListener* steps)
+Node::Node(Options options, Log* log, int signals, StepListener* steps)
     : options_(std::move(options)),
       log_(log),
       steps_(steps),
       facts_{RandomBootId(), options_.name, PANDO_VERSION, local::Now(), options_.host_slab},
-      core_(CoreOptions(options_), steps) {}
+      signals_(signals),
+      core_(CoreOptions(options_), steps) {
+  signal_watch_ = loop_.Watch(signals_, EPOLLIN, [this](uint32_t) { OnSignal(); });
+  PANDO_CHECK(signal_watch_ != local::EventLoop::WatchId::kNone) << "no room to watch signals";
+}
 
 Node::~Node() {
   // Whoever waits for the owner thread is told first; then the threads end, then what they used.
   loop_.Close();
   populator_.reset();
   http_.reset();
+  admin_file_.reset();
   admin_.reset();
   server_.reset();
-  if (signals_.valid()) loop_.Unwatch(signal_watch_, signals_.get());
+  loop_.Unwatch(signal_watch_, signals_);
 }
 
 absl::Status Node::Start() {
   if (absl::Status room = CheckRoom(options_.host_slab); !room.ok()) return room;
+  if (absl::Status fds = CheckDescriptors(); !fds.ok()) return fds;
   absl::StatusOr<local::Listener> listener = local::Listener::Bind(options_.socket);
   if (!listener.ok()) return listener.status();
   local::SessionServer::Options server;
@@ -100,7 +107,7 @@ absl::Status Node::Start() {
   server_ = std::make_unique<local::SessionServer>(
       server, &loop_, &core_, *std::move(listener),
       [log = log_](const LogLine& line) { log->Write(line); }, steps_);
-  for (const auto start : {&Node::ListenForSignals, &Node::ServeAdmin, &Node::ServeHttp}) {
+  for (const auto start : {&Node::ServeAdmin, &Node::ServeHttp}) {
     if (absl::Status status = (this->*start)(); !status.ok()) return status;
   }
   Reached(step::kListening);
@@ -108,11 +115,26 @@ absl::Status Node::Start() {
   return absl::OkStatus();
 }
 
-absl::Status Node::ListenForSignals() {
-  const sigset_t set = EndingSignals();
-  signals_.reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!signals_.valid()) return absl::InternalError(std::string("signalfd: ") + strerror(errno));
-  signal_watch_ = loop_.Watch(signals_.get(), EPOLLIN, [this](uint32_t) { OnSignal(); });
+// Without room for the slab and a session there is no node; with fewer sessions there is.
+absl::Status Node::CheckDescriptors() const {
+  const uint64_t limit = FdLimit();
+  const uint64_t extents = options_.host_slab.value() / kExtentBytes.value();
+  const uint64_t least = extents + kFdsOfNode + kFdsPerSession;
+  const uint64_t wanted = extents + kFdsOfNode + limits::kSessions * kFdsPerSession;
+  if (limit < least) {
+    return absl::FailedPreconditionError(fmt::format(
+        "file descriptors: found a hard limit of {} (RLIMIT_NOFILE); needed are {} at least, {} of "
+        "them for the extents of --host-slab, and {} for {} sessions; raise it (ulimit -Hn, "
+        "LimitNOFILE=), or make --host-slab smaller",
+        limit, least, extents, wanted, limits::kSessions));
+  }
+  if (limit < wanted) {
+    log_->Write(LogLine::Level::kWarning, "node.few_descriptors",
+                {{"limit", std::to_string(limit)},
+                 {"wanted", std::to_string(wanted)},
+                 {"sessions_at_least", std::to_string((limit - least) / kFdsPerSession + 1)},
+                 {"hint", "raise the hard limit of RLIMIT_NOFILE (ulimit -Hn, LimitNOFILE=)"}});
+  }
   return absl::OkStatus();
 }
 
@@ -126,10 +148,18 @@ absl::Status Node::ServeAdmin() {
   source.core = &core_;
   source.ready = [this] { return ready_.load(); };
   source.facts = facts_;
+  // gRPC is told a name that is ours alone, since it unlinks what it finds there when it ends; then
+  // the socket gets its own.
+  const std::string hidden =
+      fmt::format("{}.{:08x}", options_.admin, facts_.boot_id.value() & 0xffffffff);
+  if (absl::Status clear = local::ClearSocketPath(hidden); !clear.ok()) return clear;
   absl::StatusOr<std::unique_ptr<control::AdminServer>> admin =
-      control::AdminServer::Start(options_.admin, std::move(source));
+      control::AdminServer::Start(hidden, std::move(source));
   if (!admin.ok()) return admin.status();
   admin_ = *std::move(admin);
+  absl::StatusOr<local::SocketFile> file = local::SocketFile::Rename(hidden, options_.admin);
+  if (!file.ok()) return file.status();
+  admin_file_.emplace(*std::move(file));
   return absl::OkStatus();
 }
 
@@ -206,13 +236,11 @@ int Node::Run() {
 }
 
 void Node::OnSignal() {
-  signalfd_siginfo info{};
-  if (::read(signals_.get(), &info, sizeof(info)) != static_cast<ssize_t>(sizeof(info))) return;
-  if (draining_) {
-    Stop("another signal");
-  } else {
-    Drain();
-  }
+  uint64_t count = 0;
+  if (::read(signals_, &count, sizeof(count)) != static_cast<ssize_t>(sizeof(count))) return;
+  const bool another = draining_ || count > 1;
+  if (!draining_) Drain();
+  if (another) Stop("another signal");
 }
 
 void Node::Drain() {

@@ -4,12 +4,9 @@
 //   Run      owner thread: sessions are served; ready once the slab is there
 //   SIGTERM  drain: no new claims, running ones may end until the deadline; then Run returns
 //
-// Threads: Create, Run and the destructor on one thread, the owner. Before Create the caller blocks
-// EndingSignals, so that no thread but the owner hears of them.
+// Threads: Create, Run and the destructor on one thread, the owner.
 #ifndef PANDO_NODE_RUNTIME_NODE_H_
 #define PANDO_NODE_RUNTIME_NODE_H_
-
-#include <signal.h>
 
 #include <atomic>
 #include <chrono>
@@ -23,8 +20,8 @@
 #include "node/control/admin_server.h"
 #include "node/core/node_core.h"
 #include "node/local/event_loop.h"
+#include "node/local/listener.h"
 #include "node/local/session_server.h"
-#include "node/local/unique_fd.h"
 #include "node/runtime/http_server.h"
 #include "node/runtime/log.h"
 #include "node/runtime/options.h"
@@ -34,14 +31,12 @@
 
 namespace pando::runtime {
 
-// SIGTERM, SIGINT, SIGHUP and SIGQUIT: each drains the node, a second one ends it at once.
-sigset_t EndingSignals();
-
 class Node {
  public:
-  // `log` and (unless null) `steps` outlive the node. An error is the configuration's: a path, a
-  // port or a size that cannot be had.
-  static absl::StatusOr<std::unique_ptr<Node>> Create(Options options, Log* log,
+  // `log` and (unless null) `steps` outlive the node, and so does `signals`, an eventfd that counts
+  // the signals to end. An error is the configuration's: a path, a port or a size that cannot be
+  // had.
+  static absl::StatusOr<std::unique_ptr<Node>> Create(Options options, Log* log, int signals,
                                                       StepListener* steps);
   ~Node();
   Node(const Node&) = delete;
@@ -51,9 +46,9 @@ class Node {
   int Run();
 
  private:
-  Node(Options options, Log* log, StepListener* steps);
+  Node(Options options, Log* log, int signals, StepListener* steps);
   absl::Status Start();
-  absl::Status ListenForSignals();
+  absl::Status CheckDescriptors() const;
   absl::Status ServeAdmin();
   absl::Status ServeHttp();
   void Populate();
@@ -80,12 +75,13 @@ class Node {
   int exit_code_ = 0;
 
   local::EventLoop loop_;
-  local::UniqueFd signals_;
+  const int signals_;
   local::EventLoop::WatchId signal_watch_ = local::EventLoop::WatchId::kNone;
   NodeCore core_;
   std::vector<HostExtent> extents_;  // by ExtentId; outlive the server, which lends their fds
   std::unique_ptr<local::SessionServer> server_;
   std::unique_ptr<control::AdminServer> admin_;
+  std::optional<local::SocketFile> admin_file_;
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<SlabPopulator> populator_;
 };

@@ -9,6 +9,8 @@
 #include <optional>
 #include <sstream>
 
+#include "node/core/problem.h"
+#include "node/runtime/config_file.h"
 #include "node/runtime/step_names.h"
 #include "radix/base/units.h"
 
@@ -33,8 +35,10 @@ struct Written {
   std::string pause_at;
 };
 
+constexpr size_t kQuotedMax = 256;
+
 std::string Refusal(const std::string& key, const std::string& found, const std::string& allowed) {
-  return key + ": found \"" + found + "\"; allowed: " + allowed;
+  return key + ": found \"" + Quotable(found, kQuotedMax) + "\"; allowed: " + allowed;
 }
 
 template <class T>
@@ -64,6 +68,24 @@ std::string CheckName(const std::string& name) {
                  "1 to " + std::to_string(kNameBytesMax) + " letters, digits, '.', '_', '-'");
 }
 
+// Paths are printed in lines that others parse.
+std::string CheckPath(const std::string& key, const std::string& path) {
+  const auto control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; };
+  if (!path.empty() && std::none_of(path.begin(), path.end(), control)) return "";
+  return Refusal(key, path, "a path, without newlines and other control characters");
+}
+
+std::string CheckPaths(const Options& options) {
+  if (std::string wrong = CheckPath("--socket", options.socket); !wrong.empty()) return wrong;
+  if (std::string wrong = CheckPath("--admin", options.admin); !wrong.empty()) return wrong;
+  std::error_code ignored;
+  using std::filesystem::weakly_canonical;
+  if (weakly_canonical(options.admin, ignored) == weakly_canonical(options.socket, ignored)) {
+    return Refusal("--admin", options.admin, "a path other than --socket's; say another");
+  }
+  return "";
+}
+
 std::string ReadSlab(const Written& written, Options* out) {
   const std::optional<Bytes> bytes = ParseBytes(written.host_slab);
   if (!bytes || *bytes < kExtentBytes) {
@@ -85,6 +107,9 @@ std::string ReadShare(const Written& written, Options* out) {
 
 std::string ReadSecret(Options* out) {
   if (out->key_secret_file.empty()) return "";
+  if (std::string wrong = CheckPath("--key-secret", out->key_secret_file); !wrong.empty()) {
+    return wrong;
+  }
   std::ifstream file(out->key_secret_file, std::ios::binary);
   std::string bytes(kSecretBytesMax + 1, '\0');
   file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
@@ -165,9 +190,7 @@ std::string Validate(const Written& written, Options* out) {
   if (out->admin.empty()) {
     out->admin = (std::filesystem::path(out->socket).parent_path() / "admin.sock").string();
   }
-  if (out->admin == out->socket) {
-    return Refusal("--admin", out->admin, "a path other than --socket's");
-  }
+  if (std::string wrong = CheckPaths(*out); !wrong.empty()) return wrong;
   if (std::string wrong = CheckName(out->name); !wrong.empty()) return wrong;
   for (const auto read : {ReadSlab, ReadShare, ReadMetrics, ReadLevel, ReadDrain, ReadPause}) {
     if (std::string wrong = read(written, out); !wrong.empty()) return wrong;
@@ -177,8 +200,9 @@ std::string Validate(const Written& written, Options* out) {
 
 void Declare(CLI::App* app, Written* written, Options* out) {
   app->set_version_flag("--version", std::string("pando-node ") + PANDO_VERSION);
-  app->set_config("--config", "",
-                  "File with the same names as the flags: name = \"a\" (TOML, INI)");
+  app->set_config("--config", "", "File with the same names as the flags: name = \"a\" (TOML, INI)")
+      ->check(CheckConfigFile);
+  app->config_formatter(StrictConfig());
   app->allow_config_extras(CLI::config_extras_mode::error);
   // A flag that is said twice counts as said last, so that a wrapper's can be overridden.
   app->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);

@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
   std::printf("claims expired %" PRIu64 "  pages bad %" PRIu64 "  full %" PRIu64
               "  over the quarantine cap %" PRIu64 "  refused %" PRIu64 "\n",
               counters.claims_expired, counters.pages_bad, counters.reserve_full,
-              counters.quarantine_refused, counters.requests_refused);
+              counters.quarantine_refused, counters.requests_refused.total());
   std::printf("hash %016" PRIx64 "\n", report.hash);
   for (const std::string& failure : report.first_failures) {
     std::fprintf(stderr, "broken: %s\n", failure.c_str());

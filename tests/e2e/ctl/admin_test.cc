@@ -82,6 +82,12 @@ v1::Status SomeStatus() {
   v1::Counter* counter = status.add_counters();
   counter->set_name("pages_bad");
   counter->set_value(3);
+  for (const char* reason : {"too_long", "malformed"}) {
+    v1::Counter* refused = status.add_counters();
+    refused->set_name("frames_refused");
+    refused->set_reason(reason);
+    refused->set_value(4);
+  }
   *status.add_spaces() = SomeSpace(0);
   *status.add_spaces() = SomeSpace(1);
   return status;
@@ -127,6 +133,8 @@ TEST_F(AdminTest, StatusJsonHasTheAgreedKeys) {
   EXPECT_EQ(status["spaces"][0]["fields"]["model"], "aspen-7b");
   EXPECT_EQ(status["spaces"][0]["pages"]["held"], 4000);
   EXPECT_EQ(status["counters"]["pages_bad"], 3);
+  EXPECT_EQ(status["counters"]["frames_refused"], 8);
+  EXPECT_EQ(status["reasons"]["frames_refused"]["too_long"], 4);
 }
 
 TEST_F(AdminTest, StatusForPeople) {
@@ -138,6 +146,11 @@ TEST_F(AdminTest, StatusForPeople) {
   EXPECT_THAT(ran.out, HasSubstr("aspen-7b"));
   EXPECT_THAT(ran.out, HasSubstr("12,000"));
   EXPECT_THAT(ran.out, HasSubstr("pages_bad"));
+  EXPECT_THAT(ran.out, HasSubstr("frames_refused, too_long"));
+  EXPECT_THAT(ran.out, HasSubstr("19 fds, 20 threads"));
+  admin_.status.clear_fds();
+  EXPECT_THAT(Ask({"status"}).out, HasSubstr("unknown fds"));
+  EXPECT_TRUE(AskJson({"status", "--json"})["fds"].is_null());
 }
 
 // As on a full disk: short output, long output, and help. A stream that can only be read stands in.

@@ -3,13 +3,16 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
 #include <memory>
 #include <string>
 
+#include "node/control/process_facts.h"
 #include "pando/v1/admin.grpc.pb.h"
 
 namespace pando::control {
@@ -135,6 +138,23 @@ TEST_F(AdminServerTest, SelfCheckFindsNothing) {
   v1::SelfCheckResponse response;
   ASSERT_TRUE(Call(&v1::Admin::Stub::SelfCheck, v1::SelfCheckRequest(), &response).ok());
   EXPECT_EQ(response.broken(), "");
+}
+
+TEST(ProcessFacts, CountsWhenThereIsNoDescriptorLeftToCountWith) {
+  const ProcessFacts before = ReadProcessFacts();
+  ASSERT_TRUE(before.fds.has_value());
+  EXPECT_GE(before.threads, 1u);
+  const int lowest = ::dup(0);
+  EXPECT_EQ(ReadProcessFacts().fds, *before.fds + 1);
+  ::close(lowest);
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none{static_cast<rlim_t>(lowest), limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const ProcessFacts without = ReadProcessFacts();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_EQ(without.fds, static_cast<uint64_t>(lowest));
+  EXPECT_EQ(without.threads, before.threads);
 }
 
 // FAULTS D1

@@ -40,7 +40,7 @@ TEST(AttachTest, RefusesAnotherProtocolOrFormulaByName) {
   AttachRequest range = Plain();
   range.protocol_max = 7;
   EXPECT_EQ(node.Send(session, range).code, Code::kOk);
-  EXPECT_EQ(node.status().counters.attach_refused, 2u);
+  EXPECT_EQ(node.status().counters.attach_refused.total(), 2u);
 }
 
 // FAULTS G1

@@ -233,7 +233,7 @@ TEST(ClaimTest, NobodyUsesAClaimTwiceOrAnothersOrAGuessedOne) {
   EXPECT_THAT(foreign.message, HasSubstr("none of 2"));
   EXPECT_EQ(node.status().leases, 1u);
   EXPECT_EQ(node.status().reservations, 1u);
-  EXPECT_EQ(node.status().counters.requests_refused, before.requests_refused + 11);
+  EXPECT_EQ(node.status().counters.requests_refused.total(), before.requests_refused.total() + 11);
   node.KillEngine(a);
   node.KillEngine(b);
   node.ExpectBase();

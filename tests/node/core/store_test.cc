@@ -269,7 +269,7 @@ TEST(StoreTest, RefusesReservesThatMakeNoSense) {
   fine.prompt = BlocksPrompt(1, 1);
   fine.to = 1;
   EXPECT_EQ(node.Send(a.workers[0], fine).code, Code::kInvalid) << "a worker reserves nothing";
-  EXPECT_EQ(node.status().counters.requests_refused, 5u);
+  EXPECT_EQ(node.status().counters.requests_refused.total(), 5u);
   node.ExpectBase();
 }
 

@@ -241,6 +241,50 @@ TEST(SessionServer, HalfAFrameThenTheEnd) {
   EXPECT_TRUE(good.IsServed());
 }
 
+// FAULTS G2, G3: refused, counted, each under its own reason.
+TEST(SessionServer, WhatIsRefusedIsCounted) {
+  ServerInThread server;
+  const auto send = [&](const std::string& bytes) {
+    RawEngine bad(server.path());
+    EXPECT_TRUE(bad.Send(bytes));
+  };
+  send(std::string(4, '\xff'));
+  send(std::string("\x02\0\0\0\xff\xff", 6));
+  v1::ClientFrame crowd;
+  for (uint32_t i = 0; i <= limits::kMessagesPerFrame; ++i) crowd.add_messages();
+  send(FrameOf(crowd));
+  send(FrameOf(ProbeMessage(1, 0, 8)).substr(0, 9));
+
+  RawEngine engine(server.path());
+  v1::ClientMessage odd = ProbeMessage(1, 0, 8);
+  odd.mutable_probe()->mutable_prompt()->set_tokens("abc");
+  v1::ClientMessage never = ProbeMessage(2, 0, 8);
+  never.set_deadline_ns(~0ull);
+  v1::ClientMessage guessed;
+  guessed.mutable_begin()->add_claims(77);
+  ASSERT_TRUE(engine.Call(odd) && engine.Call(never));
+  ASSERT_TRUE(engine.Call(AttachMessage("a"))) << "without a pidfd";
+  ExpectAttached(&engine, "a");
+  ASSERT_TRUE(engine.Call(guessed));
+  ASSERT_TRUE(
+      server.WaitFor([&](const CoreStatus&) { return server.Logged("session.closed") == 4; }));
+
+  const CoreCounters counters = server.status().counters;
+  using What = RefusedOutside::What;
+  const auto refused = [&](What what) {
+    return counters.refused_outside[static_cast<size_t>(what)];
+  };
+  EXPECT_EQ(refused(What::kFrameTooLong), 1u);
+  EXPECT_EQ(refused(What::kFrameMalformed), 1u);
+  EXPECT_EQ(refused(What::kFrameTooManyMessages), 1u);
+  EXPECT_EQ(refused(What::kFrameCutShort), 1u);
+  EXPECT_EQ(refused(What::kMessageMalformed), 2u);
+  EXPECT_EQ(refused(What::kMessageWrongPidfd), 1u);
+  EXPECT_EQ(counters.requests_refused.unknown, 1u);
+  EXPECT_EQ(counters.requests_refused.total(), 1u);
+  EXPECT_EQ(counters.attach_refused.total(), 0u);
+}
+
 // A message of each kind, as bytes of one frame's payload.
 std::string ValidPayload() {
   v1::ClientFrame frame;

@@ -131,6 +131,44 @@ TEST_F(OptionsFile, UnknownKeysAreRefusedByName) {
   EXPECT_THAT(Refused({"--config", folder_ / "missing"}), HasSubstr("missing"));
 }
 
+// FAULTS G5: what a lenient reader would take for something else.
+TEST_F(OptionsFile, OddFilesAreRefused) {
+  const auto refused = [&](const std::string& text) {
+    const std::string why = Refused({"--config", Write("odd.toml", text)});
+    EXPECT_THAT(why, AllOf(HasSubstr("--config: "), HasSubstr("allowed"))) << text;
+    return why;
+  };
+  for (const char* twice : {"name = \"a\"\nname = \"b\"\n", "name = [1,2]\n", "name = a b\n",
+                            "name = \"a\"\nspace-share = 1\nname = \"b\"\n"}) {
+    EXPECT_THAT(refused(twice), AllOf(HasSubstr("name: "), HasSubstr("one value"))) << twice;
+  }
+  EXPECT_THAT(refused("name = \"a#b\"\n"), AllOf(HasSubstr("name: "), HasSubstr("comment")));
+  EXPECT_THAT(refused("[node]\nname = \"a\"\n"), HasSubstr("[node]"));
+  EXPECT_THAT(refused(std::string("\x7f"
+                                  "ELF\x02\0\0\x01name=",
+                                  13)),
+              HasSubstr("no text"));
+  EXPECT_THAT(Refused({"--config", ""}), AllOf(HasSubstr("--config"), HasSubstr("allowed")));
+  EXPECT_THAT(Refused({"--config", folder_}),
+              AllOf(HasSubstr("--config"), HasSubstr("directory"), HasSubstr("allowed")));
+  EXPECT_THAT(Refused({"--config", folder_ / "none"}),
+              AllOf(HasSubstr("--config"), HasSubstr("No such file"), HasSubstr("allowed")));
+}
+
+// FAULTS G5
+TEST_F(OptionsFile, OddPathsAreRefused) {
+  for (const char* flag : {"--socket", "--admin", "--key-secret"}) {
+    for (const char* path : {"/tmp/a\nb", "/tmp/a\x7f", "/tmp/\x1b[1m"}) {
+      const std::string why = Refused({flag, path});
+      EXPECT_THAT(why, AllOf(HasSubstr(std::string(flag) + ": found"), HasSubstr("allowed")));
+      EXPECT_EQ(why.find('\n'), why.size() - 1) << "quoted in one line";
+    }
+  }
+  EXPECT_THAT(Refused({"--socket", ""}), HasSubstr("--socket"));
+  EXPECT_THAT(Refused({"--socket", folder_ / "s", "--admin", folder_ / "." / "s"}),
+              AllOf(HasSubstr("--admin"), HasSubstr("other than --socket's")));
+}
+
 TEST_F(OptionsFile, TheSecretIsReadAndNeverPrinted) {
   const Options options = Parsed({"--key-secret", Write("secret", "hunter2\n")});
   EXPECT_EQ(options.key_secret, "hunter2");

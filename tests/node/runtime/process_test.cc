@@ -103,6 +103,7 @@ class NodeTest : public testing::Test {
     EXPECT_EQ(WEXITSTATUS(*status), 0);
     EXPECT_FALSE(std::filesystem::exists(socket_));
     EXPECT_FALSE(std::filesystem::exists(folder_ / "admin.sock"));
+    EXPECT_TRUE(std::filesystem::is_empty(folder_));
   }
 
   std::filesystem::path folder_;
@@ -194,6 +195,19 @@ TEST_F(NodeTest, ADrainEndsAtItsTimeout) {
   ExpectGoodEnd();
 }
 
+TEST_F(NodeTest, LeavesSocketsAloneThatAnotherHasPutInThePlaceOfItsOwn) {
+  Start();
+  std::filesystem::remove(socket_);
+  std::filesystem::remove(folder_ / "admin.sock");
+  const auto socket = local::Listener::Bind(socket_);
+  const auto admin = local::Listener::Bind(folder_ / "admin.sock");
+  ASSERT_TRUE(socket.ok() && admin.ok());
+  node_->Signal(SIGTERM);
+  ASSERT_TRUE(node_->WaitExit(Now() + kWait).has_value());
+  EXPECT_TRUE(RawEngine(socket_).connected());
+  EXPECT_TRUE(RawEngine(folder_ / "admin.sock").connected());
+}
+
 // FAULTS D2
 TEST_F(NodeTest, EveryLifeHasItsOwnBootId) {
   Start();
@@ -204,7 +218,7 @@ TEST_F(NodeTest, EveryLifeHasItsOwnBootId) {
   Start();
   EXPECT_NE(Ready("boot_id"), first);
   RawEngine engine(socket_);
-  const local::UniqueFd pidfd = local::OwnPidfd();
+  const UniqueFd pidfd = local::OwnPidfd();
   ASSERT_TRUE(engine.Send(local::FrameOf(local::AttachMessage("a")), {pidfd.get()}));
   const auto frame = engine.Receive();
   ASSERT_TRUE(frame.has_value());
@@ -254,19 +268,24 @@ TEST_F(NodeTest, HealthAndMetricsByHttp) {
   EXPECT_EQ(Metric("pando_slab_bytes"), 64 << 20);
   EXPECT_EQ(Metric("pando_hit_tokens_total{tier=\"host\"}"), 0);
   EXPECT_EQ(Metric("pando_extents{owner=\"none\"}"), 1);
+  // FAULTS G2
+  RawEngine bad(socket_);
+  ASSERT_TRUE(bad.Send(std::string(4, '\xff')));
+  EXPECT_TRUE(bad.WaitHangUp());
+  EXPECT_EQ(Metric("pando_frames_refused_total{reason=\"too_long\"}"), 1);
   // FAULTS F7
   EXPECT_EQ(Get("/metrics")->find("secret-replica-name"), std::string::npos);
 }
 
 // Sockets connected to the node's HTTP port, each of which has sent `bytes`.
-std::vector<local::UniqueFd> Idle(const std::string& address, int count, std::string_view bytes) {
+std::vector<UniqueFd> Idle(const std::string& address, int count, std::string_view bytes) {
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   to.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
-  std::vector<local::UniqueFd> sockets;
+  std::vector<UniqueFd> sockets;
   for (int i = 0; i < count; ++i) {
-    local::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
     EXPECT_EQ(::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
@@ -359,8 +378,27 @@ TEST_F(NodeTest, RefusesWhatItCannotHave) {
   EXPECT_THAT(refused({"--admin", folder_ / "no" / "s.sock"}), HasSubstr("no directory"));
   EXPECT_THAT(refused({"--key-secret", folder_ / "none"}), HasSubstr("--key-secret"));
   EXPECT_THAT(refused({"--no-such-flag"}), HasSubstr("--no-such-flag"));
+  EXPECT_THAT(refused({"--metrics-listen", "8.8.8.8:80"}),
+              AllOf(HasSubstr("--metrics-listen"), HasSubstr("an address of this machine"),
+                    testing::Not(HasSubstr("free that port"))));
   std::ofstream(folder_ / "f.toml") << "sokcet = \"x\"\n";
   EXPECT_THAT(refused({"--config", folder_ / "f.toml"}), HasSubstr("sokcet"));
+}
+
+// FAULTS G5: descriptors for the slab and the sessions.
+TEST_F(NodeTest, SaysWhatDescriptorsItLacks) {
+  std::string node = "exec";
+  for (const std::string& word : Command({"--metrics-listen", "8.8.8.8:80"})) node += " " + word;
+  const auto limited = [&](const std::string& limits) {
+    const Ended ended = RunToEnd({"/bin/sh", "-c", "ulimit " + limits + " && " + node});
+    EXPECT_EQ(ended.code, 2) << ended.text;
+    return ended.text;
+  };
+  EXPECT_THAT(limited("-n 100"), AllOf(HasSubstr("found a hard limit of 100"),
+                                       HasSubstr("131 at least"), HasSubstr("--host-slab")));
+  EXPECT_THAT(limited("-n 200"), AllOf(HasSubstr("node.few_descriptors limit=200"),
+                                       HasSubstr("sessions_at_least=35"), HasSubstr("8.8.8.8")));
+  EXPECT_THAT(limited("-Sn 100"), testing::Not(HasSubstr("descriptors"))) << "soft is raised";
 }
 
 // FAULTS G5
@@ -370,7 +408,7 @@ TEST_F(NodeTest, RefusesPortAndSocketsThatAreInUse) {
   const Ended port = RunToEnd({kNode, "--socket", other, "--admin", folder_ / "other-admin.sock",
                                "--host-slab", "64MiB", "--metrics-listen", Ready("metrics")});
   EXPECT_EQ(port.code, 2);
-  EXPECT_THAT(port.text, AllOf(HasSubstr("--metrics-listen"), HasSubstr("cannot listen")));
+  EXPECT_THAT(port.text, AllOf(HasSubstr("--metrics-listen"), HasSubstr("free that port")));
   const Ended socket = RunToEnd(Command({"--admin", folder_ / "other-admin.sock"}));
   EXPECT_EQ(socket.code, 2);
   EXPECT_THAT(socket.text, HasSubstr("another process listens there"));
