@@ -92,6 +92,15 @@ class LineReader {
   uint64_t line_ = 0;
 };
 
+// A wrong value, for an error. Its shape only if it has parts: they may be many and deep.
+std::string Found(const json& value) {
+  if (value.is_structured()) return value.is_array() ? "an array" : "an object";
+  constexpr size_t kMost = 40;
+  std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace);
+  if (text.size() > kMost) text.replace(kMost, std::string::npos, "...");
+  return text;
+}
+
 // Reads one field, or says in `wrong` why not.
 bool ReadUnsigned(const json& object, const char* name, uint64_t max, uint64_t* value,
                   std::string* wrong) {
@@ -100,7 +109,7 @@ bool ReadUnsigned(const json& object, const char* name, uint64_t max, uint64_t* 
     *wrong = fmt::format("the field '{}' is missing", name);
   } else if (!field->is_number_unsigned() || field->get<uint64_t>() > max) {
     *wrong =
-        fmt::format("'{}' is {}, expected a whole number from 0 to {}", name, field->dump(), max);
+        fmt::format("'{}' is {}, expected a whole number from 0 to {}", name, Found(*field), max);
   } else {
     *value = field->get<uint64_t>();
     return true;
@@ -113,7 +122,7 @@ bool ReadTimestamp(const json& object, double* value, std::string* wrong) {
   if (field == object.end()) {
     *wrong = "the field 'timestamp' is missing";
   } else if (!field->is_number()) {
-    *wrong = fmt::format("'timestamp' is {}, expected milliseconds since the start", field->dump());
+    *wrong = fmt::format("'timestamp' is {}, expected milliseconds since the start", Found(*field));
   } else {
     *value = field->get<double>();
     return true;
@@ -130,7 +139,7 @@ bool ReadHashIds(const json& object, TraceRequest* request, std::string* wrong) 
   request->hash_ids.reserve(field->size());
   for (const json& id : *field) {
     if (!id.is_number_unsigned()) {
-      *wrong = fmt::format("'hash_ids' contains {}, expected whole numbers from 0", id.dump());
+      *wrong = fmt::format("'hash_ids' contains {}, expected whole numbers from 0", Found(id));
       return false;
     }
     request->hash_ids.push_back(id.get<uint64_t>());

@@ -104,6 +104,21 @@ TEST_F(TraceTest, NamesTheLineThatIsWrong) {
   EXPECT_THAT(ErrorOf("\n\n"), HasSubstr("contains no request"));
 }
 
+// A wrong value may be of any size and depth; the error stays short.
+TEST_F(TraceTest, NamesAWrongValueHoweverDeepItIs) {
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  const std::string end = R"(, "output_length": 2, "hash_ids": []})";
+  EXPECT_THAT(ErrorOf(R"({"timestamp": )" + deep + R"(, "input_length": 1)" + end),
+              HasSubstr("'timestamp' is an array, expected"));
+  EXPECT_THAT(ErrorOf(R"({"timestamp": 1, "input_length": )" + deep + end),
+              HasSubstr("'input_length' is an array, expected"));
+  EXPECT_THAT(ErrorOf(R"({"timestamp": 1, "input_length": 1, "output_length": 2, "hash_ids": [)" +
+                      deep + "]}"),
+              HasSubstr("'hash_ids' contains an array, expected"));
+  EXPECT_THAT(ErrorOf(R"({"timestamp": 1, "input_length": ")" + std::string(1000, 'x') + '"' + end),
+              HasSubstr("xxx..., expected"));
+}
+
 TEST_F(TraceTest, SaysWhenAFileCannotBeRead) {
   EXPECT_EQ(ReadTrace(folder_ / "none").status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(ReadTrace(folder_ / "none").status().message()),
