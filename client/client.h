@@ -2,9 +2,10 @@
 // host.
 //
 //   scheduler   auto a = client.StartAcquire(...); ...; if (a.ready()) use a.get().blocks
-//   worker      auto b = client.StartBegin({claim}); ...; Hold hold = b.get().holds[0];
+//   worker      auto b = client.StartBegin({&claim, 1}, deadline); ...; Hold& hold =
+//   b.get().holds[0];
 //               hold.Load(i, pieces) or hold.Store(i, pieces) for each page;
-//               client.End(std::move(hold));
+//               client.StartEnd(std::move(hold), deadline);
 //
 // What an engine may rely on:
 //  1. No call blocks, except Wait* and Close, which end at their deadline.

@@ -339,5 +339,15 @@ TEST_F(ReplayTest, ViewsOfARealNode) {
   EXPECT_EQ(Pandoctl({"--admin", node.admin(), "check"}).exit, 0);
 }
 
+// What README shows to those who write a connector.
+TEST_F(ReplayTest, TheExampleEngineStoresAndThenLoads) {
+  NodeProcess node;
+  const std::vector<std::string> line = {PANDO_BIN_DIR "/example_engine", node.socket()};
+  EXPECT_EQ(e2e::Run(line).out, "computed 6 blocks, loaded 0\n");
+  EXPECT_EQ(e2e::Run(line).out, "computed 0 blocks, loaded 6\n");
+  EXPECT_EQ(Stats(node)["tokens"]["hit_host"], 6 * 16);
+  ExpectAtRest(node);
+}
+
 }  // namespace
 }  // namespace pando::e2e
