@@ -8,7 +8,7 @@
 //               client.StartEnd(std::move(hold), deadline);
 //
 // What an engine may rely on:
-//  1. No call blocks, except Wait* and Close, which end at their deadline.
+//  1. No call blocks, except Wait and WaitAttached, which end at their deadline.
 //  2. Any failure is a miss: node absent, deadline passed, refused. Nothing throws, nothing aborts
 //  the engine.
 //     A broken invariant in here ends the session, not the process.
@@ -51,7 +51,7 @@ struct Options {
   uint32_t block_tokens = 0;  // 0: this side does not know
   uint64_t page_bytes = 0;    // of one block and shard; 0: this side does not know
   std::vector<std::pair<std::string, std::string>> fields;  // all that shaped the KV
-  uint64_t prefill_tokens_per_s = 0;
+  uint64_t prefill_tokens_per_s = 0;  // what this engine computes, estimated; 0: unknown
   // The session() of a client of this process whose place this one takes: that client and all its
   // holds are gone. 0: none.
   uint64_t replaces = 0;
@@ -77,7 +77,7 @@ enum class Code : uint8_t { kOk, kInvalid, kLimit, kUnknown, kExpired, kUnavaila
 
 struct Segment {
   std::string_view scope;  // empty: public
-  uint64_t end = 0;        // tokens before this one, after the last segment's end
+  uint64_t end = 0;        // it goes from where the one before ends to here, exclusive
 };
 struct Extra {
   uint32_t block = 0;
@@ -86,29 +86,29 @@ struct Extra {
 // Borrowed only for the duration of the call that gets it.
 struct Prompt {
   std::span<const uint32_t> tokens;
-  std::span<const Segment> segments;
-  std::span<const Extra> extras;
+  std::span<const Segment> segments;  // ascending, the last one ends with the tokens; none: public
+  std::span<const Extra> extras;      // ascending; what else shaped a block's KV, as image digests
 };
 
 struct AcquireResult {
   Code code = Code::kLost;
   std::string message;
-  uint64_t claim = 0;   // 0: nothing to load
-  uint32_t blocks = 0;  // leading blocks that may be loaded; 0 is a miss
-  bool in_flight = false;
+  uint64_t claim = 0;      // 0: nothing to load
+  uint32_t blocks = 0;     // leading blocks that may be loaded; 0 is a miss
+  bool in_flight = false;  // somebody else is writing the next block
 };
 struct ProbeResult {
   Code code = Code::kLost;
   std::string message;
   uint32_t blocks = 0;
-  bool in_flight = false;
+  bool in_flight = false;  // somebody else is writing the next block
 };
 struct ReserveResult {
   Code code = Code::kLost;
   std::string message;
   uint64_t claim = 0;         // 0: nothing to store
   uint32_t from = 0, to = 0;  // blocks that got pages
-  bool in_flight = false;
+  bool in_flight = false;     // somebody else is writing the next block
   bool full = false;
 };
 struct Used {  // tokens really used, by source
@@ -125,7 +125,7 @@ struct HoldState;
 struct HoldAccess;
 class Client;
 
-// The right to touch the pages of one claim, of this session's shard, until Client::End or
+// The right to touch the pages of one claim, of this session's shard, until Client::StartEnd or
 // destruction (which gives it back as failed). Keeps its mappings alive. Movable.
 class Hold {
  public:
@@ -230,11 +230,16 @@ class Client {
 
   // Each queues one message; the next Poll, Wait or Flush sends all that is queued in one frame.
   // `deadline_ns` is absolute CLOCK_MONOTONIC; past it the call is ready with kLost.
+  // `claim_deadline_ns` is absolute too: until then the claim stands, at most 600 s; 0: 30 s.
+  // `request` is the engine's own number, not 0, unique among the replica's open ones: from its
+  // acquire to its settle.
   Call<AcquireResult> StartAcquire(uint64_t request, const Prompt& prompt,
                                    uint64_t engine_hit_tokens, int64_t claim_deadline_ns,
                                    int64_t deadline_ns);
   Call<ProbeResult> StartProbe(const Prompt& prompt, int64_t deadline_ns);
-  // With request 0, `prompt` says all; otherwise `append_tokens` were decoded since the last call.
+  // Pages for those of the blocks [from, to) that are not there. Neither a claim nor `full` nor
+  // `in_flight`: all of them are. With request 0, `prompt` says all; otherwise `append_tokens` were
+  // decoded since the last call.
   Call<ReserveResult> StartReserve(uint64_t request, const Prompt& prompt,
                                    std::span<const uint32_t> append_tokens, uint32_t from,
                                    uint32_t to, int64_t claim_deadline_ns, int64_t deadline_ns);
@@ -258,7 +263,7 @@ class Client {
   std::unique_ptr<Impl> impl_;
 };
 
-// CLOCK_MONOTONIC now, and `in` from now.
+// CLOCK_MONOTONIC now: deadlines are this plus what one allows.
 int64_t NowNanos();
 
 }  // namespace pando::client

@@ -11,7 +11,12 @@ Interrupt::Interrupt() {
   pthread_sigmask(SIG_BLOCK, &signals_, &before_);
 }
 
+// A signal that nobody asked for any more came when all was done: it must not end the process
+// before that has been printed.
 Interrupt::~Interrupt() {
+  const timespec now{};
+  while (sigtimedwait(&signals_, nullptr, &now) > 0) {
+  }
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 

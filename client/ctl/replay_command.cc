@@ -66,7 +66,8 @@ int RunReplay(const ReplayArgs& args) {
     if (!file) return Fail(fmt::format("cannot write all of '{}'", args.json_file), kFailed);
   }
   if (!result->Problem().empty()) return kFailed;
-  return result->interrupted ? kInterrupted : kOk;
+  if (result->interrupted) return kInterrupted;
+  return result->unreached > 0 ? kUnreachable : kOk;
 }
 
 }  // namespace pando::ctl

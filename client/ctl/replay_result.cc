@@ -93,9 +93,10 @@ std::string RemarksText(const ReplayResult& result) {
         Thousands(result.warm_tokens));
   }
   if (result.not_stored > 0) {
-    text +=
-        fmt::format("{} requests found no room for their blocks (a larger --host-slab has more)\n",
-                    Thousands(result.not_stored));
+    text += fmt::format(
+        "{} requests found no room for their blocks: all is claimed, or other spaces have the "
+        "slab (a larger --host-slab has more; a node forgets spaces when it restarts)\n",
+        Thousands(result.not_stored));
   }
   if (result.refused > 0) {
     text += fmt::format("calls of {} requests were turned down, the first because: {}\n",

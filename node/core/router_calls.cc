@@ -211,7 +211,9 @@ void Router::SayFullOnce(SpaceId space) {
   context_.Log(LogLine::Level::kWarning, "space.full",
                {{"space", Text(space)},
                 {"extents_unowned", Text(context_.cache.extents_unowned())},
-                {"hint", "all its pages are in use by claims, or its share is used up"}});
+                {"hint",
+                 "its pages are claimed, its share is used up, or other spaces have all extents "
+                 "until a restart"}});
 }
 
 Answer Router::Serve(const Session& session, BeginRequest& begin) {

@@ -14,7 +14,7 @@ namespace {
 constexpr uint32_t kRandomSequences = 4'000;  // each costs about twenty times as much
 constexpr int kExhaustiveLength = 3;
 #else
-constexpr uint32_t kRandomSequences = 50'000;  // in each of the two modes
+constexpr uint32_t kRandomSequences = 100'000;  // in each of the two modes
 constexpr int kExhaustiveLength = 4;
 #endif
 

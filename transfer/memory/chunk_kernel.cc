@@ -77,7 +77,7 @@ bool ChunkKernel::Usable() {
   return false;
 }
 ChunkKernel::ChunkKernel() : accumulators_{} {}
-void ChunkKernel::Lines(std::byte*, const std::byte*, size_t lines) {
+void ChunkKernel::Lines(std::byte*, const std::byte*, size_t lines, const std::byte*) {
   line_ += lines;
 }
 uint64_t ChunkKernel::Finish() const {

@@ -293,7 +293,7 @@ TEST_F(ReplayTest, GoesOnWithMissesWhenTheNodeDies) {
   ASSERT_TRUE(WaitSettled(node, 5));
   node.child().Signal(SIGKILL);
   const Ran ran = replay.Wait(120);
-  EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
+  EXPECT_EQ(ran.exit, 3) << ran.out << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("no answer for"));
   const json result = ReadResult();
   EXPECT_EQ(result["requests"], 1000);
