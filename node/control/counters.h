@@ -21,6 +21,11 @@ namespace counters_detail {
 
 using C = CoreCounters;
 
+// A member of the counters, or of a member of theirs.
+template <auto member, auto... inner>
+uint64_t Of(const C& c) {
+  return ((c.*member).*....*inner);
+}
 template <RefusedOutside::What what>
 uint64_t Outside(const C& c) {
   return c.refused_outside[static_cast<size_t>(what)];
@@ -43,37 +48,33 @@ inline constexpr auto kCounters = [] {
   using namespace counters_detail;
   return std::array{
       NamedCounter{"steps", "", "Inputs that the core took: requests, sessions, extents, time",
-                   [](const C& c) { return c.steps; }},
+                   Of<&C::steps>},
       NamedCounter{"acquires", "", "Acquire requests looked at, refused ones included",
-                   [](const C& c) { return c.acquires; }},
-      NamedCounter{"probes", "", "Probe requests looked at, refused ones included",
-                   [](const C& c) { return c.probes; }},
+                   Of<&C::acquires>},
+      NamedCounter{"probes", "", "Probe requests looked at, refused ones included", Of<&C::probes>},
       NamedCounter{"reserves", "", "Reserve requests looked at, refused ones included",
-                   [](const C& c) { return c.reserves; }},
-      NamedCounter{"begins", "", "Begin requests looked at, refused ones included",
-                   [](const C& c) { return c.begins; }},
-      NamedCounter{"ends", "", "End requests looked at, refused ones included",
-                   [](const C& c) { return c.ends; }},
-      NamedCounter{"aborts", "", "Abort requests looked at, refused ones included",
-                   [](const C& c) { return c.aborts; }},
+                   Of<&C::reserves>},
+      NamedCounter{"begins", "", "Begin requests looked at, refused ones included", Of<&C::begins>},
+      NamedCounter{"ends", "", "End requests looked at, refused ones included", Of<&C::ends>},
+      NamedCounter{"aborts", "", "Abort requests looked at, refused ones included", Of<&C::aborts>},
       NamedCounter{"settles", "", "Settle requests looked at, refused ones included",
-                   [](const C& c) { return c.settles; }},
+                   Of<&C::settles>},
       NamedCounter{"attach_refused", "invalid", kAttach,
-                   [](const C& c) { return c.attach_refused.invalid; }},
+                   Of<&C::attach_refused, &RefusedByCode::invalid>},
       NamedCounter{"attach_refused", "limit", kAttach,
-                   [](const C& c) { return c.attach_refused.limit; }},
+                   Of<&C::attach_refused, &RefusedByCode::limit>},
       NamedCounter{"attach_refused", "unknown", kAttach,
-                   [](const C& c) { return c.attach_refused.unknown; }},
+                   Of<&C::attach_refused, &RefusedByCode::unknown>},
       NamedCounter{"attach_refused", "unavailable", kAttach,
-                   [](const C& c) { return c.attach_refused.unavailable; }},
+                   Of<&C::attach_refused, &RefusedByCode::unavailable>},
       NamedCounter{"requests_refused", "invalid", kRequests,
-                   [](const C& c) { return c.requests_refused.invalid; }},
+                   Of<&C::requests_refused, &RefusedByCode::invalid>},
       NamedCounter{"requests_refused", "limit", kRequests,
-                   [](const C& c) { return c.requests_refused.limit; }},
+                   Of<&C::requests_refused, &RefusedByCode::limit>},
       NamedCounter{"requests_refused", "unknown", kRequests,
-                   [](const C& c) { return c.requests_refused.unknown; }},
+                   Of<&C::requests_refused, &RefusedByCode::unknown>},
       NamedCounter{"requests_refused", "unavailable", kRequests,
-                   [](const C& c) { return c.requests_refused.unavailable; }},
+                   Of<&C::requests_refused, &RefusedByCode::unavailable>},
       NamedCounter{"connections_refused", "", "Connections refused, with sessions at their limit",
                    Outside<What::kConnection>},
       NamedCounter{"frames_refused", "too_long", kFrames, Outside<What::kFrameTooLong>},
@@ -88,27 +89,26 @@ inline constexpr auto kCounters = [] {
       NamedCounter{"messages_refused", "answer_too_long", kMessages,
                    Outside<What::kMessageAnswerTooLong>},
       NamedCounter{"requests_expired", "", "Requests not executed: they came past their deadline",
-                   [](const C& c) { return c.requests_expired; }},
+                   Of<&C::requests_expired>},
       NamedCounter{"claims_expired", "",
                    "Claims (leases, reservations) that ended at their deadline",
-                   [](const C& c) { return c.claims_expired; }},
+                   Of<&C::claims_expired>},
       NamedCounter{"pages_loaded", "", "Pages of loads that ended well, each time they are loaded",
-                   [](const C& c) { return c.pages_loaded; }},
-      NamedCounter{"pages_stored", "", "Pages committed by stores",
-                   [](const C& c) { return c.pages_stored; }},
+                   Of<&C::pages_loaded>},
+      NamedCounter{"pages_stored", "", "Pages committed by stores", Of<&C::pages_stored>},
       NamedCounter{"pages_bad", "", "Pages that a load found bad and that were dropped, each once",
-                   [](const C& c) { return c.pages_bad; }},
+                   Of<&C::pages_bad>},
       NamedCounter{"pages_given_up", "", "Pages of stores that failed or came too late",
-                   [](const C& c) { return c.pages_given_up; }},
+                   Of<&C::pages_given_up>},
       NamedCounter{"reserve_full", "", "Reserve requests that found no page to be had",
-                   [](const C& c) { return c.reserve_full; }},
+                   Of<&C::reserve_full>},
       NamedCounter{"reserve_in_flight", "",
                    "Reserve requests whose first missing block another replica was writing",
-                   [](const C& c) { return c.reserve_in_flight; }},
+                   Of<&C::reserve_in_flight>},
       NamedCounter{"quarantine_refused", "",
                    "Acquire and Reserve requests that got no claim: their replica was over its "
                    "quarantine cap",
-                   [](const C& c) { return c.quarantine_refused; }},
+                   Of<&C::quarantine_refused>},
   };
 }();
 
