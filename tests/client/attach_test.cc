@@ -9,7 +9,17 @@
 namespace pando::client {
 namespace {
 
-using AttachTest = ClientTest;
+class AttachTest : public ClientTest {
+ protected:
+  void StartRefused(pb::Code code) {
+    Start();
+    client().Poll();
+    ASSERT_TRUE(node().Accept());
+    node().Answer(node().ReadOne().serial(), [code](auto& m) { m.set_code(code); });
+    client().Poll();
+    EXPECT_EQ(client().state(), State::kRefused);
+  }
+};
 
 TEST_F(AttachTest, SendsWhatItKnowsAndItsOwnPidfd) {  // FAULTS C3
   options_.fields = {{"model", "m"}, {"dtype", "bf16"}};
@@ -99,22 +109,12 @@ TEST_F(AttachTest, ARefusalIsTriedAgainAtTheSlowestPace) {
 
 TEST_F(AttachTest, ARefusalForNowIsTriedAgainAsSoonAsAfterALoss) {
   options_.retry_max_ns = 3600 * kSecond;
-  Start();
-  client().Poll();
-  ASSERT_TRUE(node().Accept());
-  node().Answer(node().ReadOne().serial(), [](auto& m) { m.set_code(pb::UNAVAILABLE); });
-  client().Poll();
-  EXPECT_EQ(client().state(), State::kRefused);
+  StartRefused(pb::UNAVAILABLE);
   AttachAgain(2);
 }
 
 TEST_F(AttachTest, ARefusalMayEnd) {
-  Start();
-  client().Poll();
-  ASSERT_TRUE(node().Accept());
-  node().Answer(node().ReadOne().serial(), [](auto& m) { m.set_code(pb::UNAVAILABLE); });
-  client().Poll();
-  EXPECT_EQ(client().state(), State::kRefused);
+  StartRefused(pb::INVALID);
   AttachAgain(2);
 }
 
