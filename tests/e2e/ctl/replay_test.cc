@@ -17,6 +17,7 @@
 
 #include "client/client.h"
 #include "client/ctl/engine_kv.h"
+#include "client/ctl/interrupt.h"
 #include "client/ctl/page_bytes.h"
 #include "client/ctl/prompt_tokens.h"
 #include "client/ctl/trace.h"
@@ -337,6 +338,15 @@ TEST_F(ReplayTest, ViewsOfARealNode) {
               HasSubstr("pando-stand-in/seed-0"));
   EXPECT_THAT(Pandoctl({"--admin", node.admin(), "stats"}).out, HasSubstr("space 0"));
   EXPECT_EQ(Pandoctl({"--admin", node.admin(), "check"}).exit, 0);
+}
+
+// A Ctrl-C that comes when all is done, and before it is printed.
+TEST(InterruptTest, ASignalThatNobodyAskedForEndsNothing) {
+  {
+    ctl::Interrupt interrupt;
+    raise(SIGINT);
+  }
+  SUCCEED() << "this process goes on";
 }
 
 // What README shows to those who write a connector.
