@@ -2,8 +2,8 @@
 // host.
 //
 //   scheduler   auto a = client.StartAcquire(...); ...; if (a.ready()) use a.get().blocks
-//   worker      auto b = client.StartBegin({&claim, 1}, deadline); ...; Hold& hold =
-//   b.get().holds[0];
+//   worker      auto b = client.StartBegin({&claim, 1}, deadline); ...
+//               Hold& hold = b.get().holds[0];
 //               hold.Load(i, pieces) or hold.Store(i, pieces) for each page;
 //               client.StartEnd(std::move(hold), deadline);
 //

@@ -26,8 +26,8 @@ constexpr const char* kExamples = R"(Examples:
   pandoctl --admin unix:/run/pando/admin.sock tree --space 0 --limit 50
   pandoctl replay --trace trace.jsonl.gz --replicas unix:/run/pando/node.sock --limit 500
 
-Exit status: 0 ok; 1 failed, or something wrong was found; 2 wrong command line; 3 no node answers, or it left some requests of a replay without an answer;
-130 interrupted.)";
+Exit status: 0 ok; 1 failed, or something wrong was found; 2 wrong command line; 3 no node answers,
+or it left some requests of a replay without an answer; 130 interrupted.)";
 
 constexpr const char* kReplayHelp =
     R"(One request at a time, in file order. Each replica loads what the node has, compares

@@ -3,9 +3,8 @@
 //   2026-11-30T01:22:33.123Z info replica.attached replica=engine-7 shard=0
 //
 // Writing never blocks the writer: lines wait in a bounded queue for a thread of the log's own, and
-// if whoever reads stderr has stopped, lines are dropped, and counted in one that
-// is not. The log's end waits for nobody either.
-// Thread-safe.
+// if whoever reads stderr has stopped, lines are dropped, and counted in one that is not. The log's
+// end waits for nobody either. Thread-safe.
 #ifndef PANDO_NODE_RUNTIME_LOG_H_
 #define PANDO_NODE_RUNTIME_LOG_H_
 
