@@ -189,7 +189,7 @@ void Tree::PrefetchNeighbours(uint32_t id) const {
   if (previous != kNoNode) __builtin_prefetch(&siblings_[previous], 1);
   if (next != kNoNode) __builtin_prefetch(&siblings_[next], 1);
   if (run.blocks > 0) {
-    __builtin_prefetch(run.words - 2, 1);  // where malloc keeps its size
+    __builtin_prefetch(run.words, 1);  // where a free piece keeps its link
     __builtin_prefetch(run.pages(shape(run), run.blocks - 1));
   }
   index_.Prefetch(run.first_key.low);
