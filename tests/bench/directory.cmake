@@ -1,0 +1,1 @@
+pando_bench(directory SOURCES directory_bench.cc DEPS pando_cluster pando_proto_peer pando_environment)
