@@ -1,14 +1,14 @@
 // TransferEngine: moves pages from the memory of one node to that of another, by pulls.
 //
-//   requester                                     owner
-//   Pull{grant, pages, to} ──── request ────────► Offer{grant, pages}   (its core compared all
-//   tokens)
+//   requester                                     owner (its core compared all tokens)
+//   Pull{grant, pages, to} ──── request ────────► Offer{grant, pages}
 //     receive straight into `to`  ◄── a page each ── sent straight from the slab
 //     checksum ─► PullPages{arrived | bad | failed}
 //   PullEnded                                     Revoke{grant} ─► GrantEnded
 //
-// Two implementations: loopback.h (in one process, deterministic, no thread) and ucx/ (active
+// Two implementations: loopback/ (in one process, deterministic, no thread) and ucx/ (active
 // messages). Neither decides anything: what is granted, pulled, retried is node/core's.
+// OfferTable and PullTable are what both do alike.
 //
 // Invariants, whatever the other side does or fails to do:
 //  1. Owner's rule: the engine reads an offered page only between Offer and GrantEnded; GrantEnded
@@ -21,9 +21,9 @@
 //  5. A pull's deadline stops it from starting anything; pages whose receive had been posted keep
 //     their outcome until the transport is done with them. A connection that makes no progress for
 //     `stall_timeout` while something is under way is closed, which ends all that ran on it.
-//  6. Nothing blocks: calls queue (bounded: Pull may refuse at once with an outcome kFailed for all
-//  its
-//     pages), events are taken by TakeEvents after `notify`.
+//  6. Nothing blocks: calls queue (bounded: above `pulls` open ones a pull ends at once,
+//  kOverloaded,
+//     with all its pages kFailed), events are taken by TakeEvents after `notify`.
 //
 // Threads: all calls and TakeEvents on one thread, the owner's; `notify` comes from any.
 #ifndef PANDO_TRANSFER_ENGINE_H_
@@ -33,6 +33,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -110,6 +111,13 @@ struct TransferCounters {  // since start
   uint64_t messages_refused = 0;                     // malformed, foreign, repeated: dropped
   uint64_t connections = 0, connections_closed = 0;  // of all time; closed for whatever reason
   uint64_t connections_stalled = 0;                  // of these, closed by us without progress
+};
+
+struct TransferLimits {
+  uint32_t pages_in_flight = 32;        // of one pull: asked for and not yet over
+  uint32_t peer_pages_in_flight = 256;  // of all pulls from one peer; and sent to one peer at once
+  uint32_t pulls = 4096;                // open at once
+  Nanos stall_timeout = 5'000'000'000;
 };
 
 class TransferEngine {

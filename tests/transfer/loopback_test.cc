@@ -1,0 +1,122 @@
+// The faults that a LoopbackNetwork can be told of.
+#include <gtest/gtest.h>
+
+#include "tests/transfer/engine_pair.h"
+#include "transfer/loopback/loopback_engine.h"
+#include "transfer/memory/page_copy.h"
+
+namespace pando {
+namespace {
+
+class LoopbackTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    network_.SetTime(1);
+    owner_ = network_.Add("owner");
+    requester_ = network_.Add("requester");
+    owner_->Start(Offer{{1, 2}, {{from_}}});
+  }
+  void Start(Nanos deadline) {
+    requester_->Start(Pull{1, "owner", {1, 2}, deadline, {{0, PageChecksum(from_), to_}}});
+  }
+  void Settle() {
+    while (network_.Step()) {
+    }
+    Hear();
+  }
+  void Hear() {
+    std::vector<TransferEvent> events;
+    requester_->TakeEvents(&events);
+    heard_.Add(events);
+    events.clear();
+    owner_->TakeEvents(&events);
+    owner_heard_.Add(events);
+  }
+
+  std::vector<std::byte> from_{1000, std::byte{3}}, to_{1000, std::byte{0}};
+  LoopbackNetwork network_{{.limits = {.stall_timeout = 100}}};
+  std::unique_ptr<LoopbackEngine> owner_, requester_;
+  Heard heard_, owner_heard_;
+};
+
+TEST_F(LoopbackTest, ACorruptPageIsBad) {
+  network_.SetFate([](auto&, auto&, LoopbackMessage kind) {
+    return LoopbackFate{.corrupt = kind == LoopbackMessage::kPage};
+  });
+  Start(1000);
+  Settle();
+  EXPECT_EQ(heard_.Count(1, PageOutcome::kBad), 1u);
+}
+
+TEST_F(LoopbackTest, ADelayedMessageComesAtItsTime) {
+  network_.SetFate([](auto&, auto&, LoopbackMessage) { return LoopbackFate{.delay = 20}; });
+  Start(1000);
+  Settle();
+  EXPECT_TRUE(heard_.ended.empty());
+  ASSERT_EQ(network_.NextTime(), 21);
+  network_.SetTime(21);
+  Settle();
+  network_.SetTime(41);
+  Settle();
+  EXPECT_EQ(heard_.Count(1, PageOutcome::kArrived), 1u);
+}
+
+// FAULTS D6: nobody hears of a partition; the stall timeout ends it on both sides.
+TEST_F(LoopbackTest, APartitionEndsByTheStallTimeout) {
+  Start(1000);
+  ASSERT_TRUE(network_.Step());  // the owner has been asked
+  network_.Partition("owner", "requester", true);
+  owner_->Revoke({1, 2});
+  Settle();
+  EXPECT_TRUE(heard_.ended.empty());
+  EXPECT_TRUE(owner_heard_.grants.empty()) << "it is still being sent";
+  network_.SetTime(101);
+  Settle();
+  EXPECT_EQ(heard_.ended.at(1).status, PullStatus::kUnreachable);
+  EXPECT_EQ(owner_heard_.grants.size(), 1u);
+  EXPECT_EQ(requester_->counters().connections_stalled, 1u);
+  network_.Partition("owner", "requester", false);
+  Settle();
+  EXPECT_EQ(to_, std::vector<std::byte>(1000, std::byte{0})) << "nothing comes late";
+}
+
+// FAULTS B2: an accepted page outlives the deadline until it has landed.
+TEST_F(LoopbackTest, APageThatIsBeingWrittenKeepsItsOutcome) {
+  Start(50);
+  ASSERT_TRUE(network_.Step());
+  ASSERT_TRUE(network_.Step());  // accepted
+  network_.SetTime(50);
+  Hear();
+  EXPECT_TRUE(heard_.ended.empty());
+  Settle();
+  EXPECT_EQ(heard_.Count(1, PageOutcome::kArrived), 1u);
+}
+
+TEST_F(LoopbackTest, WhatIsLostStalls) {
+  network_.SetFate([](auto&, auto&, LoopbackMessage) { return LoopbackFate{.drop = true}; });
+  Start(1000);
+  Settle();
+  network_.SetTime(101);
+  Settle();
+  EXPECT_EQ(heard_.ended.at(1).status, PullStatus::kUnreachable);
+}
+
+TEST(LoopbackBytesTest, ASimulationMayCarryNone) {
+  LoopbackNetwork network({.limits = {}, .carry_bytes = false});
+  const auto owner = network.Add("owner"), requester = network.Add("requester");
+  const std::vector<std::byte> from(10);
+  std::vector<std::byte> to(10, std::byte{9});
+  owner->Start(Offer{{1, 1}, {{from}}});
+  requester->Start(Pull{1, "owner", {1, 1}, 100, {{0, 12345, to}}});
+  while (network.Step()) {
+  }
+  Heard heard;
+  std::vector<TransferEvent> events;
+  requester->TakeEvents(&events);
+  heard.Add(events);
+  EXPECT_EQ(heard.Count(1, PageOutcome::kArrived), 1u);
+  EXPECT_EQ(to[0], std::byte{9});
+}
+
+}  // namespace
+}  // namespace pando
