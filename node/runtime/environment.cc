@@ -13,7 +13,8 @@ struct Variable {
   const char* value;
 };
 
-constexpr Variable kWanted[] = {{"GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"}};
+constexpr Variable kWanted[] = {{"GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"},
+                                {"UCX_ERROR_SIGNALS", ""}};
 
 }  // namespace
 

@@ -27,7 +27,7 @@ class LoopbackPair final : public EnginePair {
       if (done()) return true;
       if (network_.Step()) continue;
       const std::optional<Nanos> next = network_.NextTime();
-      if (!next) return false;
+      if (!next) return done();
       network_.SetTime(*next);
     }
     return false;

@@ -1,0 +1,114 @@
+// What UCX engines say to each other: three active messages, each a packed little-endian header and
+// a payload. Version 1. Every field is checked by Parse; nothing is trusted.
+//
+//   Ask      requester -> owner   AskHeader      payload: AskEntry[count]
+//   Page     owner -> requester   PageHeader     payload: the page
+//   Refusal  owner -> requester   RefusalHeader  payload: u32 position[count]
+//
+// UCX gives headers at any alignment: they are copied out.
+#ifndef PANDO_TRANSFER_UCX_WIRE_H_
+#define PANDO_TRANSFER_UCX_WIRE_H_
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "transfer/offer_table.h"
+#include "transfer/pull_table.h"
+
+namespace pando::transfer::wire {
+
+static_assert(std::endian::native == std::endian::little, "the layouts are little-endian");
+
+inline constexpr uint16_t kVersion = 1;
+inline constexpr uint32_t kEntriesMax = 64;  // of an Ask or a Refusal
+
+enum MessageId : unsigned { kAskId = 1, kPageId = 2, kRefusalId = 3 };
+
+struct AskHeader {
+  uint16_t version = kVersion;
+  uint16_t count = 0;  // 1 .. kEntriesMax
+  uint32_t zero = 0;
+  uint64_t pull = 0;  // random, the requester's
+  uint64_t grant_high = 0, grant_low = 0;
+};
+struct AskEntry {
+  uint32_t position = 0, index = 0, length = 0;
+};
+struct PageHeader {
+  uint16_t version = kVersion;
+  uint16_t zero = 0;
+  uint32_t position = 0;
+  uint64_t pull = 0;
+};
+struct RefusalHeader {
+  uint16_t version = kVersion;
+  uint8_t reason = 0;  // Refusal, of the first position
+  uint8_t zero = 0;
+  uint32_t count = 0;  // 1 .. kEntriesMax
+  uint64_t pull = 0;
+};
+static_assert(sizeof(AskHeader) == 32 && sizeof(AskEntry) == 12);
+static_assert(sizeof(PageHeader) == 16 && sizeof(RefusalHeader) == 16);
+
+using Raw = std::span<const std::byte>;
+
+inline Raw RawOf(const void* start, size_t bytes) {
+  return {static_cast<const std::byte*>(start), bytes};
+}
+
+template <class T>
+std::optional<T> CopyOut(Raw bytes) {
+  if (bytes.size() != sizeof(T)) return std::nullopt;
+  T value;
+  std::memcpy(&value, bytes.data(), sizeof(T));
+  return value;
+}
+
+inline std::optional<Ask> ParseAsk(Raw header_bytes, Raw payload) {
+  const auto header = CopyOut<AskHeader>(header_bytes);
+  if (!header || header->version != kVersion || header->zero != 0 || header->count == 0 ||
+      header->count > kEntriesMax || payload.size() != header->count * sizeof(AskEntry)) {
+    return std::nullopt;
+  }
+  Ask ask{header->pull, {header->grant_high, header->grant_low}, {}};
+  ask.pages.reserve(header->count);
+  for (size_t i = 0; i < header->count; ++i) {
+    const auto entry = CopyOut<AskEntry>(payload.subspan(i * sizeof(AskEntry), sizeof(AskEntry)));
+    ask.pages.push_back({entry->position, entry->index, entry->length});
+  }
+  return ask;
+}
+
+inline std::optional<PageHeader> ParsePage(Raw header_bytes, size_t length) {
+  const auto header = CopyOut<PageHeader>(header_bytes);
+  if (!header || header->version != kVersion || header->zero != 0 || length == 0 ||
+      length > kPageBytesMax) {
+    return std::nullopt;
+  }
+  return header;
+}
+
+struct Refused {
+  uint64_t pull = 0;
+  std::vector<uint32_t> positions;
+};
+inline std::optional<Refused> ParseRefusal(Raw header_bytes, Raw payload) {
+  const auto header = CopyOut<RefusalHeader>(header_bytes);
+  if (!header || header->version != kVersion || header->zero != 0 || header->reason == 0 ||
+      header->reason > kRefusals || header->count == 0 || header->count > kEntriesMax ||
+      payload.size() != header->count * sizeof(uint32_t)) {
+    return std::nullopt;
+  }
+  Refused refused{header->pull, std::vector<uint32_t>(header->count)};
+  std::memcpy(refused.positions.data(), payload.data(), payload.size());
+  return refused;
+}
+
+}  // namespace pando::transfer::wire
+
+#endif  // PANDO_TRANSFER_UCX_WIRE_H_
