@@ -27,7 +27,7 @@ std::vector<PeerDepth> Lookup(const Directory& directory, std::span<const uint64
 
 std::vector<uint64_t> Chain(uint64_t name, uint32_t length) {
   std::vector<uint64_t> keys(length);
-  for (uint32_t i = 0; i < length; ++i) keys[i] = sim::Mix(name, i);
+  for (uint32_t i = 0; i < length; ++i) keys[i] = sim::Mix(name << 32, i);
   return keys;
 }
 
