@@ -50,7 +50,7 @@ KeyTable::Segment KeyTable::Copy(const Segment& from, uint32_t homes, const Want
   Segment to;
   to.homes = homes;
   to.total = std::max(homes, end) + kBeyond;
-  to.places = new (std::nothrow) Place[to.total];
+  to.places = new (std::nothrow) Place[to.total + kLookedAtBeyond];
   if (to.places == nullptr) return to;
   const Place empty{{UINT32_MAX, UINT32_MAX}, kNone};
   each([&](uint32_t next, uint32_t at, const Place& place) {
@@ -58,13 +58,13 @@ KeyTable::Segment KeyTable::Copy(const Segment& from, uint32_t homes, const Want
     to.places[at] = place;
     ++to.used;
   });
-  std::fill(to.places + end, to.places + to.total, empty);
+  std::fill(to.places + end, to.places + to.total + kLookedAtBeyond, empty);
   return to;
 }
 
 void KeyTable::Replace(Segment* segment, const Segment& by) {
-  place_bytes_ += by.total * sizeof(Place);
-  place_bytes_ -= segment->total * sizeof(Place);
+  place_bytes_ += by.bytes();
+  if (segment->places != nullptr) place_bytes_ -= segment->bytes();
   delete[] segment->places;
   *segment = by;
 }
@@ -165,7 +165,7 @@ std::string KeyTable::CheckInvariants() const {
   for (uint32_t s = 0; s < segment_count_; ++s) {
     if (std::string broken = CheckSegment(s); !broken.empty()) return broken;
     used += segments_[s].used;
-    bytes += segments_[s].total * sizeof(Place);
+    bytes += segments_[s].bytes();
   }
   if (used != size_) return "segments have other entries than the table counts";
   if (bytes != place_bytes_) return "segments have other bytes than the table counts";
