@@ -9,7 +9,9 @@
 #include <numeric>
 #include <random>
 
+#include "node/core/cluster/advertiser.h"
 #include "node/core/cluster/directory.h"
+#include "node/core/cluster/feed_reader.h"
 #include "node/runtime/environment.h"
 #include "pando/v1/peer.pb.h"
 #include "tests/bench/figure.h"
@@ -227,6 +229,96 @@ void AllLookups(Report* report) {
       "8 peers, each as deep as chance has it");
 }
 
+// ---- Feed
+
+std::string Encode(const FeedPiece& piece) {
+  v1::FeedMessage message;
+  message.set_boot_id(piece.boot.value());
+  message.set_sequence(piece.sequence);
+  message.set_part(piece.part);
+  message.set_last(piece.last);
+  Column(piece.removes, message.mutable_removes());
+  Column(piece.adds, message.mutable_adds());
+  message.set_digest(piece.held.digest);
+  message.set_blocks(piece.held.keys);
+  return message.SerializeAsString();
+}
+
+FeedPiece Decode(const std::string& bytes) {
+  v1::FeedMessage message;
+  if (!message.ParseFromString(bytes)) std::abort();
+  FeedPiece piece;
+  piece.boot = BootId(message.boot_id());
+  piece.sequence = message.sequence();
+  piece.part = message.part();
+  piece.last = message.last();
+  piece.removes = Keys(message.removes());
+  piece.adds = Keys(message.adds());
+  piece.held = {message.digest(), message.blocks()};
+  return piece;
+}
+
+// Ten flushes a second; in each 5,000 blocks come, as chains of 50, and 5,000 go.
+void Feed(Report* report) {
+  constexpr uint32_t kFlushes = 100, kPerSecond = 10, kChains = 100, kBlocks = 50, kAge = 40;
+  Advertiser advertiser({.boot = BootId(1), .budget = Bytes(64 << 20)});
+  const SubscriberId id = advertiser.Subscribe();
+  Directory held(1), prefilling(2);
+  FeedReader reader({.peer = PeerId(1)}, &held, &prefilling);
+  const std::vector<uint64_t> keys = RandomKeys(11, size_t{kFlushes + kAge} * kChains * kBlocks);
+  double owner = 0, requester = 0;
+  uint64_t bytes = 0, changes = 0;
+  for (uint32_t flush = 0; flush < kFlushes + kAge; ++flush) {
+    const Nanos now = Nanos{flush} * 1'000'000'000 / kPerSecond;
+    const auto chain = [&](uint32_t of, uint32_t c) {
+      return std::span(keys).subspan((size_t{of} * kChains + c) * kBlocks, kBlocks);
+    };
+    const double start = Seconds();
+    for (uint32_t c = 0; c < kChains; ++c) {
+      advertiser.Appeared({}, chain(flush, c), Tier::kHost, now);
+      if (flush >= kAge) advertiser.Vanished(chain(flush - kAge, c), Tier::kHost);
+    }
+    advertiser.Flush(now);
+    std::vector<std::string> messages;
+    uint64_t told = 0;
+    while (const auto piece = advertiser.Take(id)) {
+      messages.push_back(Encode(*piece));
+      told += piece->keys();
+    }
+    const double made = Seconds();
+    for (const std::string& message : messages) {
+      if (reader.Apply(Decode(message)) != FeedVerdict::kApplied) std::abort();
+    }
+    const double applied = Seconds();
+    if (flush < kAge) continue;
+    owner += made - start;
+    requester += applied - made;
+    changes += told;
+    for (const std::string& message : messages) bytes += message.size();
+  }
+  constexpr double kSeconds = static_cast<double>(kFlushes) / kPerSecond;
+  const std::string rate =
+      Text("%.0f block changes a second", static_cast<double>(changes) / kSeconds);
+  report->Add({.name = "directory/feed_bytes",
+               .value = static_cast<double>(bytes) / kSeconds * 1e-3,
+               .unit = "kB/s",
+               .at_most = {},
+               .at_least = {},
+               .reference = rate + ", to each subscriber, ten messages a second"});
+  report->Add({.name = "directory/feed_cpu_owner",
+               .value = owner / kSeconds * 100,
+               .unit = "% core",
+               .at_most = {},
+               .at_least = {},
+               .reference = rate + ": choose, flush, encode once for all subscribers"});
+  report->Add({.name = "directory/feed_cpu_reader",
+               .value = requester / kSeconds * 100,
+               .unit = "% core",
+               .at_most = {},
+               .at_least = {},
+               .reference = rate + " of one peer: parse, check, apply"});
+}
+
 int Main(int argc, char** argv) {
   runtime::EnsureEnvironment(argv);
   Report report(argc, argv);
@@ -234,6 +326,7 @@ int Main(int argc, char** argv) {
   Memory(&report, "directory/memory_unshared", 0, 2 * kEach, {});
   Updates(&report);
   AllLookups(&report);
+  Feed(&report);
   return report.Finish();
 }
 
