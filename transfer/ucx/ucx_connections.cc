@@ -5,6 +5,11 @@
 #include "transfer/ucx/ucx_worker.h"
 
 namespace pando::transfer {
+namespace {
+
+constexpr Nanos kCloseTick = 1'000'000;
+
+}  // namespace
 
 void UcxWorker::OnConnectionRequest(ucp_conn_request_h request, void* self) {
   static_cast<UcxWorker*>(self)->callers_.push_back(request);
@@ -105,6 +110,8 @@ std::optional<Nanos> UcxWorker::CloseFailedAndStalled() {
       by_endpoint_.erase(connection->endpoint);
       it = connections_.erase(it);
     } else {
+      // A close goes on in UCX's progress alone: no event of a socket announces it.
+      if (connection->closing) next = next ? std::min(*next, now + kCloseTick) : now + kCloseTick;
       ++it;
     }
   }

@@ -31,9 +31,9 @@ class UcxWorker;
 
 struct UcxEngineOptions {
   std::string listen = "127.0.0.1:0";  // numeric, IPv6 in brackets; port 0: any
-  TransferLimits limits;
-  size_t rendezvous_from = 256 << 10;  // bytes of a page
-  std::function<void()> notify;        // events wait; on the progress thread
+  TransferLimits limits = {};
+  size_t rendezvous_from = 256 << 10;      // bytes of a page
+  std::function<void()> notify = nullptr;  // events wait; on the progress thread
 };
 
 class UcxEngine final : public TransferEngine {
