@@ -42,27 +42,23 @@ const Directory::Holder* Directory::Find(PeerId peer) const {
   return entry == holder_of_.end() ? nullptr : &holders_[entry->second];
 }
 
-// In batches: while one batch is worked on, the memory of the next is on its way.
+// While one key is worked on, the memory of the next ones is on its way.
 template <class One>
 Applied Directory::ForEach(std::span<const uint64_t> keys, const One& one) {
-  std::array<uint64_t, 2 * kBatch> hashes;
-  const auto prepare = [&](size_t from) {
-    uint64_t* to = hashes.data() + from % hashes.size();
-    const size_t count = std::min<size_t>(kBatch, keys.size() - from);
-    for (size_t i = 0; i < count; ++i) {
-      to[i] = table_.HashOf(keys[from + i]);
-      table_.Prefetch(to[i]);
-    }
+  std::array<uint64_t, kAhead> hashes;
+  const auto prepare = [&](size_t i) {
+    const uint64_t hash = table_.HashOf(keys[i]);
+    hashes[i % kAhead] = hash;
+    table_.Prefetch(hash);
   };
   Applied applied;
   size_t done = 0;
   try {
-    if (!keys.empty()) prepare(0);
-    for (size_t from = 0; from < keys.size(); from += kBatch) {
-      if (from + kBatch < keys.size()) prepare(from + kBatch);
-      const uint64_t* batch = hashes.data() + from % hashes.size();
-      const size_t count = std::min<size_t>(kBatch, keys.size() - from);
-      for (size_t i = 0; i < count; ++i, ++done) one(keys[from + i], batch[i], &applied);
+    for (size_t i = 0; i < std::min<size_t>(kAhead, keys.size()); ++i) prepare(i);
+    for (; done < keys.size(); ++done) {
+      const uint64_t hash = hashes[done % kAhead];
+      if (done + kAhead < keys.size()) prepare(done + kAhead);
+      one(keys[done], hash, &applied);
     }
   } catch (const std::bad_alloc&) {
     applied.refused += keys.size() - done;

@@ -92,7 +92,7 @@ class Directory {
   std::string CheckInvariants() const;
 
  private:
-  static constexpr uint32_t kBatch = 32;  // keys whose memory is on its way at once
+  static constexpr uint32_t kAhead = 16;  // keys whose memory is on its way
 
   struct Holder {
     PeerId peer;
