@@ -21,7 +21,11 @@ HolderSets::HolderSets()
   static_assert(kRemembered == 1u << (32 - 22), "Step takes the upper bits");
 }
 
-HolderSets::~HolderSets() = default;
+HolderSets::~HolderSets() {
+  for (uint32_t id = 0; id < used_; ++id) {  // the pool frees small pieces only
+    if (records_[id].members != nullptr) words_.Give(records_[id].members, records_[id].size);
+  }
+}
 
 bool HolderSets::Contains(HolderSet set, uint32_t holder) const {
   const std::span<const uint32_t> members = Members(set);
