@@ -125,6 +125,24 @@ std::string ReadAnswer(const pb::NodeMessage& message, const AcquireCall& call,
   result->claim = answer.claim();
   result->blocks = answer.blocks();
   result->in_flight = answer.in_flight();
+  result->ticket = answer.ticket();
+  return "";
+}
+
+std::string ReadAnswer(const pb::NodeMessage& message, const AwaitCall& call,
+                       const AnswerContext& context, AwaitResult* result) {
+  (void)call;
+  if (!ReadHead(message, result)) return "";
+  if (!message.has_await()) return WrongBody("await");
+  const pb::AwaitAnswer& answer = message.await();
+  if ((answer.claim() != 0 && answer.blocks() == 0) ||
+      !BlocksFit(answer.blocks(), limits::kTokensPerPrompt + 1, *context.options)) {
+    return "the answer to await names claim " + std::to_string(answer.claim()) + " on " +
+           std::to_string(answer.blocks()) + " blocks";
+  }
+  result->claim = answer.claim();
+  result->blocks = answer.blocks();
+  result->in_flight = answer.in_flight();
   return "";
 }
 

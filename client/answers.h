@@ -24,6 +24,8 @@ Code ToCode(pb::Code code);
 
 std::string ReadAnswer(const pb::NodeMessage& message, const AcquireCall& call,
                        const AnswerContext& context, AcquireResult* result);
+std::string ReadAnswer(const pb::NodeMessage& message, const AwaitCall& call,
+                       const AnswerContext& context, AwaitResult* result);
 std::string ReadAnswer(const pb::NodeMessage& message, const ProbeCall& call,
                        const AnswerContext& context, ProbeResult* result);
 std::string ReadAnswer(const pb::NodeMessage& message, const ReserveCall& call,

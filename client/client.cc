@@ -98,9 +98,13 @@ bool Client::WaitAttached(int64_t deadline_ns) {
 
 Call<AcquireResult> Client::StartAcquire(uint64_t request, const Prompt& prompt,
                                          uint64_t engine_hit_tokens, int64_t claim_deadline_ns,
-                                         int64_t deadline_ns) {
+                                         int64_t deadline_ns, Intent intent) {
   return Call(impl_->session.StartAcquire(request, prompt, engine_hit_tokens, claim_deadline_ns,
-                                          deadline_ns));
+                                          deadline_ns, intent));
+}
+
+Call<AwaitResult> Client::StartAwait(uint64_t ticket, int64_t until_ns, int64_t deadline_ns) {
+  return Call(impl_->session.StartAwait(ticket, until_ns, deadline_ns));
 }
 
 Call<ProbeResult> Client::StartProbe(const Prompt& prompt, int64_t deadline_ns) {
@@ -142,6 +146,7 @@ Result& Client::Wait(Call<Result>& call) {
 }
 
 template class Call<AcquireResult>;
+template class Call<AwaitResult>;
 template class Call<ProbeResult>;
 template class Call<ReserveResult>;
 template class Call<BeginResult>;
@@ -149,6 +154,7 @@ template class Call<EndResult>;
 template class Call<SettleResult>;
 
 template AcquireResult& Client::Wait(Call<AcquireResult>&);
+template AwaitResult& Client::Wait(Call<AwaitResult>&);
 template ProbeResult& Client::Wait(Call<ProbeResult>&);
 template ReserveResult& Client::Wait(Call<ReserveResult>&);
 template BeginResult& Client::Wait(Call<BeginResult>&);

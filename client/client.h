@@ -96,6 +96,14 @@ struct AcquireResult {
   uint64_t claim = 0;      // 0: nothing to load
   uint32_t blocks = 0;     // leading blocks that may be loaded; 0 is a miss
   bool in_flight = false;  // somebody else is writing the next block
+  uint64_t ticket = 0;     // in_flight, and it may be awaited; 0: no
+};
+struct AwaitResult {
+  Code code = Code::kLost;  // kUnknown: the ticket is over
+  std::string message;
+  uint64_t claim = 0;      // on all `blocks`, from the first; 0: the claim before stands as it did
+  uint32_t blocks = 0;     // leading blocks that may be loaded by the claim that stands
+  bool in_flight = false;  // more is still being made: the ticket may be awaited again
 };
 struct ProbeResult {
   Code code = Code::kLost;
@@ -111,6 +119,12 @@ struct ReserveResult {
   bool in_flight = false;     // somebody else is writing the next block
   bool full = false;
 };
+// What an acquire says that the replica will do about blocks that are not there.
+enum class Intent : uint8_t {
+  kLook,     // nothing
+  kCompute,  // compute and store them, unless somebody else does: others may wait for them
+};
+
 struct Used {  // tokens really used, by source
   uint64_t engine = 0, device = 0, host = 0, disk = 0, peer = 0;
   uint64_t failed = 0;
@@ -235,7 +249,10 @@ class Client {
   // acquire to its settle.
   Call<AcquireResult> StartAcquire(uint64_t request, const Prompt& prompt,
                                    uint64_t engine_hit_tokens, int64_t claim_deadline_ns,
-                                   int64_t deadline_ns);
+                                   int64_t deadline_ns, Intent intent = Intent::kLook);
+  // Ready once whoever makes the missing blocks has finished, failed or gone, and at `until_ns` at
+  // the latest, which lies before `deadline_ns`.
+  Call<AwaitResult> StartAwait(uint64_t ticket, int64_t until_ns, int64_t deadline_ns);
   Call<ProbeResult> StartProbe(const Prompt& prompt, int64_t deadline_ns);
   // Pages for those of the blocks [from, to) that are not there. Neither a claim nor `full` nor
   // `in_flight`: all of them are. With request 0, `prompt` says all; otherwise `append_tokens` were

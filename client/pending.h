@@ -25,6 +25,11 @@ struct AcquireCall {
   WeakSlot<AcquireResult> slot;
   uint64_t tokens = 0;
 };
+struct AwaitCall {
+  using Result = AwaitResult;
+  static constexpr Step kAnswered = Step::kAwaited;
+  WeakSlot<AwaitResult> slot;
+};
 struct ProbeCall {
   using Result = ProbeResult;
   static constexpr Step kAnswered = Step::kProbed;
@@ -62,8 +67,8 @@ struct SettleCall {
 struct Pending {
   int64_t deadline = INT64_MAX;
   bool waited = true;  // false once its deadline has passed
-  std::variant<AttachCall, AcquireCall, ProbeCall, ReserveCall, BeginCall, EndCall, AbortCall,
-               SettleCall>
+  std::variant<AttachCall, AcquireCall, AwaitCall, ProbeCall, ReserveCall, BeginCall, EndCall,
+               AbortCall, SettleCall>
       call;
 };
 

@@ -63,7 +63,8 @@ class Session {
 
   Slot<AcquireResult> StartAcquire(uint64_t request, const Prompt& prompt,
                                    uint64_t engine_hit_tokens, int64_t claim_deadline,
-                                   int64_t deadline);
+                                   int64_t deadline, Intent intent);
+  Slot<AwaitResult> StartAwait(uint64_t ticket, int64_t until, int64_t deadline);
   Slot<ProbeResult> StartProbe(const Prompt& prompt, int64_t deadline);
   Slot<ReserveResult> StartReserve(uint64_t request, const Prompt& prompt,
                                    std::span<const uint32_t> append_tokens, uint32_t from,

@@ -120,7 +120,7 @@ Slot<Result> Session::Ask(const Message& message, uint64_t serial, Pending pendi
 
 Slot<AcquireResult> Session::StartAcquire(uint64_t request, const Prompt& prompt,
                                           uint64_t engine_hit_tokens, int64_t claim_deadline,
-                                          int64_t deadline) {
+                                          int64_t deadline, Intent intent) {
   Objection objection = CheckPrompt(prompt);
   if (objection.ok() && request == 0) objection = {Code::kInvalid, "request 0 is no request"};
   if (objection.ok() && engine_hit_tokens > prompt.tokens.size()) {
@@ -133,6 +133,7 @@ Slot<AcquireResult> Session::StartAcquire(uint64_t request, const Prompt& prompt
   body.set_request(request);
   body.set_engine_hit_tokens(engine_hit_tokens);
   body.set_claim_deadline_ns(static_cast<uint64_t>(claim_deadline));
+  if (intent == Intent::kCompute) body.set_intent(pb::Acquire::COMPUTE);
   const pb::Prompt rest = WithoutTokens(prompt);
   const TokenMessage message = {&head,
                                 &body,
@@ -146,6 +147,20 @@ Slot<AcquireResult> Session::StartAcquire(uint64_t request, const Prompt& prompt
   slot = Ask(message, head.serial(), std::move(pending), std::move(slot));
   Reached(options_.steps, Step::kAcquireQueued);
   return slot;
+}
+
+Slot<AwaitResult> Session::StartAwait(uint64_t ticket, int64_t until, int64_t deadline) {
+  Objection objection = Unaskable(deadline);
+  if (objection.ok() && until >= deadline) {
+    objection = {Code::kInvalid, "an await until its own deadline or later has no time to answer"};
+  }
+  if (!objection.ok()) return Refused<AwaitResult>(objection);
+  pb::ClientMessage message = Head(deadline);
+  message.mutable_await()->set_ticket(ticket);
+  message.mutable_await()->set_until_ns(static_cast<uint64_t>(std::max<int64_t>(until, 0)));
+  auto slot = NewSlot<AwaitResult>(deadline);
+  Pending pending{deadline, true, AwaitCall{slot}};
+  return Ask(message, message.serial(), std::move(pending), std::move(slot));
 }
 
 Slot<ProbeResult> Session::StartProbe(const Prompt& prompt, int64_t deadline) {

@@ -17,6 +17,7 @@ enum class Step : uint8_t {
   kExtentsMapped,  // those of one frame
   kAcquireQueued,  // in the frame that goes next
   kAcquired,       // the answer is here, with a claim or without
+  kAwaited,
   kProbed,
   kReserveQueued,
   kReserved,

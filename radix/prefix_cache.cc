@@ -58,6 +58,11 @@ void PrefixCache::Finish(const Reservation& reservation) {
   impl_->cache.Finish(reservation);
 }
 
+void PrefixCache::AppendKeys(const Match& match, const Prompt& prompt, BlockCount to,
+                             std::vector<uint64_t>* lows) const {
+  impl_->cache.AppendKeys(match, prompt, to, lows);
+}
+
 bool PrefixCache::Hold(PathRef path, BlockCount from, BlockCount to, ShardId shard,
                        std::vector<PageView>* pages) {
   return impl_->cache.Hold(path, from, to, shard, pages);

@@ -68,6 +68,7 @@ struct Match {
   RunId run;              // the run that holds the last matched block
   BlockCount run_blocks;  // how many of that run's leading blocks matched
   Stop stop = Stop::kEnd;
+  uint64_t writer = 0;  // with Stop::kInFlight: who writes the next block (Reserve's `writer`)
   uint32_t runs_visited = 0;
 };
 
@@ -143,6 +144,11 @@ class PrefixCache {
   // The longest visible prefix of `prompt`, at most `limit` blocks. Changes nothing.
   // O(tokens compared) + O(1) for each run visited.
   Match Find(SpaceId space, const Prompt& prompt, BlockCount limit) const;
+
+  // Appends the names by which other nodes and waiters know the prompt's blocks from the match's
+  // end up to `to`: the low halves of their chain keys (radix/key/block_key.h).
+  void AppendKeys(const Match& match, const Prompt& prompt, BlockCount to,
+                  std::vector<uint64_t>* lows) const;
 
   // Pins a match and marks its chain as used (tail first, so that the root is the most recent).
   // Until Unpin none of its blocks is evicted. Pins add up. nullopt: no memory, nothing was

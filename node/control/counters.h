@@ -51,6 +51,7 @@ inline constexpr auto kCounters = [] {
                    Of<&C::steps>},
       NamedCounter{"acquires", "", "Acquire requests looked at, refused ones included",
                    Of<&C::acquires>},
+      NamedCounter{"awaits", "", "Await requests looked at, refused ones included", Of<&C::awaits>},
       NamedCounter{"probes", "", "Probe requests looked at, refused ones included", Of<&C::probes>},
       NamedCounter{"reserves", "", "Reserve requests looked at, refused ones included",
                    Of<&C::reserves>},

@@ -27,8 +27,11 @@ uint32_t FirstBad(const EndItem& item, size_t pages) {
 
 }  // namespace
 
-Holds::Holds(CoreContext* context, Ledger* ledger, Bytes slab_bytes)
-    : context_(context), ledger_(ledger), quarantine_cap_(QuarantineCap(slab_bytes)) {}
+Holds::Holds(CoreContext* context, Ledger* ledger, Tickets* tickets, Bytes slab_bytes)
+    : context_(context),
+      ledger_(ledger),
+      tickets_(tickets),
+      quarantine_cap_(QuarantineCap(slab_bytes)) {}
 
 Holds::~Holds() = default;
 
@@ -256,6 +259,11 @@ void Holds::Release(Claim* claim, Part* part) {
   context_->Reached(CoreStep::kEndReleased);
 }
 
+void Holds::GiveUpIdle(ReplicaNumber replica, ClaimId id) {
+  Claim* claim = Find(replica, id);
+  if (claim != nullptr && !claim->over && claim->holding + claim->ended == 0) EndClaim(claim);
+}
+
 bool Holds::Abort(ReplicaNumber replica, ClaimId id) {
   Claim* claim = Find(replica, id);
   if (claim == nullptr || claim->over) return false;
@@ -331,7 +339,10 @@ void Holds::EndClaim(Claim* claim) {
   deadlines_.erase({claim->terms.deadline, claim->id});
   --(claim->store ? reservations_ : leases_);
   if (claim->store) {
+    const bool whole = context_->cache.PagesToWrite(claim->reservation) == 0 &&
+                       claim->ended == claim->parts.size();
     context_->cache.Finish(claim->reservation);
+    tickets_->StoreEnded(claim->terms.request, claim->reservation.to.value(), whole);
   } else {
     ReportLoad(*claim);
   }

@@ -38,6 +38,7 @@
 #include "node/core/held_pages.h"
 #include "node/core/ledger.h"
 #include "node/core/problem.h"
+#include "node/core/tickets.h"
 
 namespace pando {
 
@@ -57,7 +58,7 @@ struct Worker {
 
 class Holds {
  public:
-  Holds(CoreContext* context, Ledger* ledger, Bytes slab_bytes);
+  Holds(CoreContext* context, Ledger* ledger, Tickets* tickets, Bytes slab_bytes);
   ~Holds();
 
   // A claim on the matched blocks. nullopt: no memory for the index, nothing was changed.
@@ -74,6 +75,8 @@ class Holds {
   std::optional<Problem> CheckEnd(const Worker& worker, const EndItem& item) const;
   // `too_late`: the message's deadline has passed; the hold ends, and nothing comes of it.
   Code End(const Worker& worker, const EndItem& item, bool too_late);
+  // Ends a lease that no shard has begun; one that was begun goes on.
+  void GiveUpIdle(ReplicaNumber replica, ClaimId claim);
   // False if the replica has no such claim.
   bool Abort(ReplicaNumber replica, ClaimId claim);
 
@@ -141,6 +144,7 @@ class Holds {
 
   CoreContext* context_;
   Ledger* ledger_;
+  Tickets* tickets_;
   uint64_t quarantine_cap_;
   uint64_t last_claim_ = 0;
   absl::flat_hash_map<ClaimId, std::unique_ptr<Claim>> claims_;

@@ -36,6 +36,9 @@ inline constexpr uint32_t kRequestsPerReplica = 8192;           // open at once
 inline constexpr uint64_t kOpenBytesPerReplica = 256ull << 20;  // OwnedPrompt::bytes of all of them
 inline constexpr Nanos kClaimLife = 600'000'000'000;  // a claim's deadline is at most this far away
 inline constexpr Nanos kClaimLifeDefault = 30'000'000'000;
+// How long a replica is believed to be computing when it has given no rate.
+inline constexpr Nanos kPrefillLifeDefault = 30'000'000'000;
+inline constexpr Nanos kPrefillLifeMin = 100'000'000;
 inline constexpr uint64_t kQuarantineBytesMin = 64ull
                                                 << 20;      // cap a replica: the larger of this and
 inline constexpr double kQuarantineShare = 0.05;            // this share of the slab

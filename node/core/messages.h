@@ -63,6 +63,11 @@ struct AcquireRequest {
   PromptData prompt;
   uint64_t engine_hit_tokens = 0;  // leading tokens that the engine's own cache has
   Nanos claim_deadline = 0;        // absolute; 0: limits::kClaimLifeDefault from now
+  bool compute = false;            // the replica means to compute what is missing, and to store it
+};
+struct AwaitRequest {
+  uint64_t ticket = 0;
+  Nanos until = 0;  // absolute: answered then at the latest, with what has come; 0: at once
 };
 struct ProbeRequest {
   PromptData prompt;
@@ -98,8 +103,9 @@ struct SettleRequest {
   uint64_t prefill_micros = 0;  // spent computing the rest; 0: not measured
 };
 
-using RequestBody = std::variant<AttachRequest, AcquireRequest, ProbeRequest, ReserveRequest,
-                                 BeginRequest, EndRequest, AbortRequest, SettleRequest>;
+using RequestBody =
+    std::variant<AttachRequest, AcquireRequest, AwaitRequest, ProbeRequest, ReserveRequest,
+                 BeginRequest, EndRequest, AbortRequest, SettleRequest>;
 
 struct AttachAnswer {
   SessionId session;
@@ -109,7 +115,12 @@ struct AcquireAnswer {
   ClaimId claim;           // 0: there is nothing to load
   uint32_t blocks = 0;     // leading blocks that this replica may load
   bool in_flight = false;  // the next block is being written by somebody right now
-  uint64_t ticket = 0;     // always 0 until peers exist
+  uint64_t ticket = 0;     // to await more with; 0: nobody else is making more of it
+};
+struct AwaitAnswer {
+  ClaimId claim;        // on all `blocks`, instead of the acquire's; 0: no more than that has come
+  uint32_t blocks = 0;  // leading blocks that this replica may load by the claim that stands
+  bool in_flight = false;  // more is still being made: the ticket may be awaited again
 };
 struct ProbeAnswer {
   uint32_t blocks = 0;
@@ -141,8 +152,9 @@ struct EndAnswer {
 struct AbortAnswer {};
 struct SettleAnswer {};
 
-using AnswerBody = std::variant<std::monostate, AttachAnswer, AcquireAnswer, ProbeAnswer,
-                                ReserveAnswer, BeginAnswer, EndAnswer, AbortAnswer, SettleAnswer>;
+using AnswerBody =
+    std::variant<std::monostate, AttachAnswer, AcquireAnswer, AwaitAnswer, ProbeAnswer,
+                 ReserveAnswer, BeginAnswer, EndAnswer, AbortAnswer, SettleAnswer>;
 
 struct Answer {
   Code code = Code::kOk;

@@ -113,7 +113,8 @@ struct RefusedByCode {
 
 struct CoreCounters {  // since start
   uint64_t steps = 0;
-  uint64_t acquires = 0, probes = 0, reserves = 0, begins = 0, ends = 0, aborts = 0, settles = 0;
+  uint64_t acquires = 0, awaits = 0, probes = 0, reserves = 0, begins = 0, ends = 0, aborts = 0,
+           settles = 0;
   RefusedByCode attach_refused;
   RefusedByCode requests_refused;  // all but attaches; each claim of a Begin, each item of an End
   std::array<uint64_t, RefusedOutside::kKinds> refused_outside{};  // by What

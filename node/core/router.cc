@@ -1,6 +1,7 @@
 #include "node/core/router.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "node/core/limits.h"
@@ -17,7 +18,7 @@ void RefusedByCode::Add(Code code) {
 Router::Router(const NodeCore::Options& options, StepListener* steps)
     : context_(options.cache, steps),
       ledger_(&context_),
-      holds_(&context_, &ledger_, options.slab_bytes),
+      holds_(&context_, &ledger_, &tickets_, options.slab_bytes),
       spaces_(&context_),
       replicas_(&context_, &spaces_) {}
 
@@ -28,6 +29,7 @@ void Router::Step(Nanos now, Input input, std::vector<Output>* outputs) {
   ++context_.counters.steps;
   holds_.Expire();
   std::visit([this](auto& body) { Take(body); }, input);
+  AnswerDueTickets();
   context_.outputs = nullptr;
 }
 
@@ -39,9 +41,10 @@ void Router::Take(const SessionOpened& opened) {
 }
 
 void Router::Take(SessionRequest& request) {
-  Answer answer = ServeSession(request);
-  Count(request.body, answer.code);
-  context_.outputs->emplace_back(SendAnswer{request.session, request.serial, std::move(answer)});
+  std::optional<Answer> answer = ServeSession(request);
+  if (!answer) return;  // an await: answered when there is something to say
+  Count(request.body, answer->code);
+  context_.outputs->emplace_back(SendAnswer{request.session, request.serial, *std::move(answer)});
 }
 
 void Router::Take(const SessionClosed& closed) {
@@ -71,6 +74,7 @@ void Router::Take(const ProcessExited& exited) {
 void Router::LoseSession(const Session& session) {
   if (session.replica == nullptr) return;
   holds_.EndClaimsOf(session.replica->number);
+  RefuseAwaits(tickets_.ReplicaOver(session.replica->number), "its replica has lost a session");
   if (session.schedules()) ledger_.SettleAll(session.replica->number);
 }
 
@@ -92,6 +96,7 @@ void Router::Take(const RefusedOutside& refused) {
 void Router::Take(const DrainRequested&) {
   if (draining_) return;
   draining_ = true;
+  tickets_.AllDue();
   context_.Log(LogLine::Level::kInfo, "drain.started", {});
   context_.Reached(CoreStep::kDrainStarted);
 }
@@ -103,7 +108,7 @@ void Router::Count(const RequestBody& body, Code code) {
   (attach ? counters.attach_refused : counters.requests_refused).Add(code);
 }
 
-Answer Router::ServeSession(SessionRequest& request) {
+std::optional<Answer> Router::ServeSession(SessionRequest& request) {
   Session* session = replicas_.Find(request.session);
   if (session == nullptr || !session->open) {
     return Refusal(Invalid(Text("session ", request.session, " is not open: connect first")));
@@ -124,7 +129,15 @@ Answer Router::ServeSession(SessionRequest& request) {
     return Refusal(Invalid(
         Text("session ", session->id, " was replaced by a newer one: attach on a new connection")));
   }
-  return std::visit([&](auto& body) { return Serve(*session, body); }, request.body);
+  return std::visit(
+      [&](auto& body) -> std::optional<Answer> {
+        if constexpr (std::is_same_v<std::decay_t<decltype(body)>, AwaitRequest>) {
+          return Serve(*session, request.serial, body);
+        } else {
+          return Serve(*session, body);
+        }
+      },
+      request.body);
 }
 
 // Nothing is executed; but an End says that pages are touched no more, which is true however late,
@@ -179,6 +192,7 @@ CoreStatus Router::status() const {
   status.leases = holds_.leases();
   status.reservations = holds_.reservations();
   status.holds = holds_.holds();
+  status.tickets = tickets_.count();
   status.requests = ledger_.open();
   status.sessions = replicas_.sessions();
   status.replicas = replicas_.replicas();
@@ -211,6 +225,7 @@ std::string Router::SelfCheck() const {
   if (std::string broken = replicas_.SelfCheck(); !broken.empty()) return broken;
   if (std::string broken = ledger_.SelfCheck(); !broken.empty()) return broken;
   if (std::string broken = holds_.SelfCheck(); !broken.empty()) return broken;
+  if (std::string broken = tickets_.SelfCheck(); !broken.empty()) return broken;
   return context_.cache.CheckInvariants();
 }
 

@@ -3,6 +3,7 @@
 //
 //   input ──► router ──┬─► Replicas   who is that, may it claim?
 //                      ├─► Ledger     its open requests, the account
+//                      ├─► Tickets    who computes what, who waits for it
 //                      ├─► PrefixCache (in the context) what is there, what gets pages
 //                      └─► Holds      claims, holds, memory back
 //
@@ -10,6 +11,7 @@
 #ifndef PANDO_NODE_CORE_ROUTER_H_
 #define PANDO_NODE_CORE_ROUTER_H_
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +22,7 @@
 #include "node/core/node_core.h"
 #include "node/core/replicas.h"
 #include "node/core/spaces.h"
+#include "node/core/tickets.h"
 
 namespace pando {
 
@@ -28,7 +31,7 @@ class Router {
   Router(const NodeCore::Options& options, StepListener* steps);
 
   void Step(Nanos now, Input input, std::vector<Output>* outputs);
-  Nanos next_deadline() const { return holds_.next_deadline(); }
+  Nanos next_deadline() const { return std::min(holds_.next_deadline(), tickets_.next_deadline()); }
   CoreStatus status() const;
   std::string SelfCheck() const;
   const PrefixCache& cache() const { return context_.cache; }
@@ -43,13 +46,14 @@ class Router {
   void Take(const DrainRequested& drain);
   void Take(const Tick&) {}
 
-  Answer ServeSession(SessionRequest& request);
+  std::optional<Answer> ServeSession(SessionRequest& request);
   Answer ServeExpired(const Session& session, const SessionRequest& request);
   Answer ServeAttach(Session* session, const AttachRequest& attach);
   void Count(const RequestBody& body, Code code);
 
   Answer Serve(const Session& session, AttachRequest& attach);  // a second one
   Answer Serve(const Session& session, AcquireRequest& acquire);
+  std::optional<Answer> Serve(const Session& session, uint64_t serial, AwaitRequest& await);
   Answer Serve(const Session& session, ProbeRequest& probe);
   Answer Serve(const Session& session, ReserveRequest& reserve);
   Answer Serve(const Session& session, BeginRequest& begin);
@@ -60,6 +64,23 @@ class Router {
   std::optional<Problem> CheckMayClaim(const Session& session) const;
   AcquireAnswer MatchAndLease(const Session& session, const AcquireRequest& acquire,
                               const OpenRequest& opened);
+  // Tickets (router_tickets.cc).
+  BlockCount LoadLimit(SpaceId space, uint64_t tokens) const;
+  std::vector<uint64_t> MissingKeys(const OpenRequest& request, const Match& match,
+                                    BlockCount blocks) const;
+  std::optional<ReplicaNumber> MakerOfNext(const OpenRequest& request, ReplicaNumber replica,
+                                           const Match& match) const;
+  void WatchMissing(const Session& session, const AcquireRequest& acquire,
+                    const OpenRequest& opened, const Match& match, AcquireAnswer* answer);
+  void Compute(const Session& session, const RequestRef& ref, const OpenRequest& request,
+               const Match& match);
+  void AnswerDueTickets();
+  void LookAgain(uint64_t ticket);
+  void AnswerAwait(const Tickets::Wait& wait, Answer answer);
+  void RefuseAwaits(const std::vector<Tickets::Wait>& waits, const char* why);
+
+  void LeaseMatched(const AcquireRequest& acquire, const OpenRequest& opened, ReplicaNumber replica,
+                    Nanos deadline, const Match& match, AcquireAnswer* answer);
   std::optional<Problem> CheckReserve(const Session& session, const ReserveRequest& reserve) const;
   Answer ReserveForRequest(const Session& session, const ReserveRequest& reserve);
   Answer ReservePages(const Session& session, const ReserveRequest& reserve, const Prompt& prompt,
@@ -72,6 +93,7 @@ class Router {
 
   CoreContext context_;
   Ledger ledger_;
+  Tickets tickets_;
   Holds holds_;
   Spaces spaces_;
   Replicas replicas_;

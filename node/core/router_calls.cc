@@ -27,11 +27,6 @@ std::optional<Problem> CheckWorks(const Session& session, size_t claims) {
   return OverLimit("claims", claims, limits::kClaimsPerMessage, "in one message", "split it");
 }
 
-// Whole blocks only, and one token is left to compute.
-BlockCount LoadLimit(uint64_t tokens, uint32_t block_tokens) {
-  return BlockCount(tokens == 0 ? 0 : static_cast<uint32_t>((tokens - 1) / block_tokens));
-}
-
 }  // namespace
 
 Answer Router::Serve(const Session& session, AttachRequest&) {
@@ -83,24 +78,29 @@ AcquireAnswer Router::MatchAndLease(const Session& session, const AcquireRequest
   const ReplicaNumber replica = session.replica->number;
   const Nanos deadline = ClaimDeadline(acquire.claim_deadline);
   if (OverCap(replica) || deadline <= context_.now) return answer;
-  const uint64_t block_tokens = context_.cache.shape(opened.space).block_tokens;
-  const BlockCount limit =
-      std::min(LoadLimit(opened.prompt_tokens, static_cast<uint32_t>(block_tokens)),
-               BlockCount(limits::kPagesPerBegin));
-  const Match match = context_.cache.Find(opened.space, opened.prompt.view(), limit);
+  const Match match = context_.cache.Find(opened.space, opened.prompt.view(),
+                                          LoadLimit(opened.space, opened.prompt_tokens));
   answer.in_flight = match.stop == Stop::kInFlight;
-  if (match.blocks == BlockCount(0)) return answer;
+  LeaseMatched(acquire, opened, replica, deadline, match, &answer);
+  WatchMissing(session, acquire, opened, match, &answer);
+  return answer;
+}
+
+void Router::LeaseMatched(const AcquireRequest& acquire, const OpenRequest& opened,
+                          ReplicaNumber replica, Nanos deadline, const Match& match,
+                          AcquireAnswer* answer) {
+  if (match.blocks == BlockCount(0)) return;
   context_.Reached(CoreStep::kAcquireMatched);
+  const uint64_t block_tokens = context_.cache.shape(opened.space).block_tokens;
   if (match.blocks.value() * block_tokens <= opened.engine_told) {
     holds_.Touch(match);  // the engine has all of it: used, but nothing to load
-    return answer;
+    return;
   }
   const ClaimTerms terms{{replica, acquire.request, opened.serial}, opened.space, deadline};
   const std::optional<ClaimId> claim = holds_.Lease(terms, match);
-  if (!claim) return answer;
-  answer.claim = *claim;
-  answer.blocks = match.blocks.value();
-  return answer;
+  if (!claim) return;
+  answer->claim = *claim;
+  answer->blocks = match.blocks.value();
 }
 
 Answer Router::Serve(const Session& session, ProbeRequest& probe) {
@@ -111,8 +111,7 @@ Answer Router::Serve(const Session& session, ProbeRequest& probe) {
   const uint32_t block_tokens = context_.cache.shape(space).block_tokens;
   const OwnedPrompt prompt(std::move(probe.prompt));
   if (auto problem = prompt.Check(block_tokens)) return Refusal(*std::move(problem));
-  const Match match =
-      context_.cache.Find(space, prompt.view(), LoadLimit(prompt.tokens(), block_tokens));
+  const Match match = context_.cache.Find(space, prompt.view(), LoadLimit(space, prompt.tokens()));
   return Ok(ProbeAnswer{match.blocks.value(), match.stop == Stop::kInFlight});
 }
 
@@ -191,6 +190,7 @@ Answer Router::ReservePages(const Session& session, const ReserveRequest& reserv
     case ReserveStatus::kNoMemory:
       ++context_.counters.reserve_full;
       answer.full = true;
+      tickets_.StopComputing({replica, reserve.request, request_serial});
       SayFullOnce(space);
       break;
     case ReserveStatus::kOk:
@@ -273,9 +273,11 @@ Answer Router::Serve(const Session& session, AbortRequest& abort) {
 Answer Router::Serve(const Session& session, SettleRequest& settle) {
   ++context_.counters.settles;
   if (auto problem = CheckSchedules(session)) return Refusal(*std::move(problem));
-  if (auto problem = ledger_.Settle(session.replica->number, settle)) {
-    return Refusal(*std::move(problem));
-  }
+  const ReplicaNumber replica = session.replica->number;
+  const OpenRequest* request = ledger_.Find(replica, settle.request);
+  const RequestRef ref{replica, settle.request, request == nullptr ? 0 : request->serial};
+  if (auto problem = ledger_.Settle(replica, settle)) return Refusal(*std::move(problem));
+  RefuseAwaits(tickets_.RequestOver(ref), "its request is settled");
   return Ok(SettleAnswer{});
 }
 

@@ -110,7 +110,16 @@ Refusal Decode(const v1::Acquire& in, AcquireRequest* out) {
   out->request = RequestId(in.request());
   out->engine_hit_tokens = in.engine_hit_tokens();
   out->claim_deadline = *deadline;
+  out->compute = in.intent() == v1::Acquire::COMPUTE;
   return DecodePrompt(in.prompt(), &out->prompt);
+}
+
+Refusal Decode(const v1::Await& in, AwaitRequest* out) {
+  const std::optional<Nanos> until = DecodeDeadline(in.until_ns());
+  if (!until) return WrongDeadline("await.until_ns", in.until_ns());
+  out->ticket = in.ticket();
+  out->until = *until;
+  return std::nullopt;
 }
 
 Refusal Decode(const v1::Probe& in, ProbeRequest* out) {
@@ -220,6 +229,12 @@ struct BodyEncoder {
     acquire->set_in_flight(answer.in_flight);
     acquire->set_ticket(answer.ticket);
   }
+  void operator()(const AwaitAnswer& answer) const {
+    v1::AwaitAnswer* await = out->mutable_await();
+    await->set_claim(answer.claim.value());
+    await->set_blocks(answer.blocks);
+    await->set_in_flight(answer.in_flight);
+  }
   void operator()(const ProbeAnswer& answer) const {
     v1::ProbeAnswer* probe = out->mutable_probe();
     probe->set_blocks(answer.blocks);
@@ -265,7 +280,7 @@ std::optional<Answer> DecodeRequest(const v1::ClientMessage& message, RequestBod
     case v1::ClientMessage::kProbe:
       return Decode(message.probe(), &body->emplace<ProbeRequest>());
     case v1::ClientMessage::kAwait:
-      return Invalid("await: this node gives no tickets; do without");
+      return Decode(message.await(), &body->emplace<AwaitRequest>());
     case v1::ClientMessage::kReserve:
       return Decode(message.reserve(), &body->emplace<ReserveRequest>());
     case v1::ClientMessage::kBegin:

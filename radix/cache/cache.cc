@@ -45,7 +45,16 @@ Match Cache::Find(SpaceId space, const Prompt& prompt, BlockCount limit) const {
           .run = RunId(walked.run),
           .run_blocks = BlockCount(walked.run_blocks),
           .stop = walked.stop,
+          .writer = walked.writer,
           .runs_visited = walked.runs_visited};
+}
+
+void Cache::AppendKeys(const Match& match, const Prompt& prompt, BlockCount to,
+                       std::vector<uint64_t>* lows) const {
+  const Tree::Walked walked{.run = match.run.value(),
+                            .run_blocks = match.run_blocks.value(),
+                            .blocks = match.blocks.value()};
+  tree_.AppendKeys(match.space.value(), prompt, walked, to.value(), lows);
 }
 
 // ---- Paths

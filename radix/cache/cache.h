@@ -42,6 +42,8 @@ class Cache {
   const PageTable& pages() const { return pages_; }
 
   Match Find(SpaceId space, const Prompt& prompt, BlockCount limit) const;
+  void AppendKeys(const Match& match, const Prompt& prompt, BlockCount to,
+                  std::vector<uint64_t>* lows) const;
   std::optional<PathRef> Pin(const Match& match);
   void Unpin(PathRef path);
 

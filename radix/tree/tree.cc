@@ -177,6 +177,7 @@ Tree::Walked Tree::Walk(uint32_t space_id, const Prompt& prompt, uint32_t limit,
     }
     if (usable < equal) {
       walked.stop = Stop::kInFlight;
+      walked.writer = run.writer;
       return walked;
     }
     if (usable < run.blocks && walked.blocks < limit) return walked;
@@ -186,6 +187,24 @@ Tree::Walked Tree::Walk(uint32_t space_id, const Prompt& prompt, uint32_t limit,
 }
 
 // ---- Keys
+
+void Tree::AppendKeys(uint32_t space_id, const Prompt& prompt, const Walked& walked, uint32_t to,
+                      std::vector<uint64_t>* lows) const {
+  const Space& space = spaces_[space_id];
+  PromptReader reader(prompt, space.shape.tokens);
+  to = std::min(to, reader.blocks());
+  if (walked.blocks > 0) reader.EnterSectionOf(walked.blocks - 1);  // the key above has entered it
+  BlockKey key = KeyAt(runs_[walked.run], walked.run_blocks);
+  for (uint32_t block = walked.blocks; block < to; ++block) {
+    if (block >= reader.section_end()) {
+      reader.EnterSectionOf(block);
+      key = EnterKey(space, key, reader);
+    }
+    const std::string_view extra = reader.Extra(block);
+    key = keys_.Block(key, reader.block(block), extra);
+    lows->push_back(key.low);
+  }
+}
 
 BlockKey Tree::KeyAt(const Run& run, uint32_t at) const {
   if (run.is_root()) return {};

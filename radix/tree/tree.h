@@ -57,6 +57,7 @@ class Tree {
     uint32_t run_blocks = 0;
     uint32_t blocks = 0;
     Stop stop = Stop::kEnd;
+    uint64_t writer = 0;  // with Stop::kInFlight: who writes the next block
     uint32_t runs_visited = 0;
   };
 
@@ -96,6 +97,10 @@ class Tree {
   // The longest chain of `prompt`'s blocks, at most `limit`. Blocks that are not complete are
   // passed only if `writer` is the one who fills them (null: never).
   Walked Walk(uint32_t space, const Prompt& prompt, uint32_t limit, const uint64_t* writer) const;
+
+  // Appends the low halves of the keys of the prompt's blocks from where the walk ended up to `to`.
+  void AppendKeys(uint32_t space, const Prompt& prompt, const Walked& walked, uint32_t to,
+                  std::vector<uint64_t>* lows) const;
 
   // The new upper part gets the first `at` blocks of the run (0 < at < blocks); kNoNode: no memory.
   // `lower_complete` is the number of leading complete blocks of what remains.

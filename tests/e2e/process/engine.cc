@@ -121,6 +121,9 @@ void Engine::RunGivenUp(uint64_t seed, uint64_t tokens) {
                                    client::NowNanos() + options_.deadline_ns);
   client_->Wait(probe);
   const client::AcquireResult acquired = Acquire(request, seed, tokens, kClaimNanos);
+  auto await = client_->StartAwait(acquired.ticket, client::NowNanos(),
+                                   client::NowNanos() + options_.deadline_ns);
+  client_->Wait(await);  // alone it has no ticket, and is told so
   if (acquired.claim != 0) client_->Abort({&acquired.claim, 1});
   Settle(request, 0);
 }

@@ -30,7 +30,15 @@ CoreDriver::CoreDriver(const Options& options)
 void CoreDriver::Input(pando::Input input) {
   std::vector<Output> outputs;
   core_.Step(now, std::move(input), &outputs);
-  for (Output& output : outputs) {
+  Keep(&outputs);
+}
+
+void CoreDriver::Keep(std::vector<Output>* outputs) {
+  for (Output& output : *outputs) {
+    if (auto* send = std::get_if<SendAnswer>(&output)) {
+      EXPECT_TRUE(awaited.emplace(send->serial, std::move(send->answer)).second)
+          << "every request has one answer";
+    }
     if (auto* log = std::get_if<LogLine>(&output)) logs.push_back(std::move(*log));
     if (auto* close = std::get_if<CloseSession>(&output)) closes.push_back(std::move(*close));
   }
@@ -64,23 +72,21 @@ Answer CoreDriver::Send(SessionId session, RequestBody body, Nanos deadline) {
   std::vector<Output> outputs;
   const uint64_t serial = ++last_serial_;
   core_.Step(now, SessionRequest{session, serial, deadline, std::move(body)}, &outputs);
-  Answer answer;
-  int answers = 0;
-  for (Output& output : outputs) {
-    if (auto* send = std::get_if<SendAnswer>(&output)) {
-      EXPECT_EQ(send->session, session);
-      EXPECT_EQ(send->serial, serial);
-      answer = std::move(send->answer);
-      ++answers;
-    } else if (auto* log = std::get_if<LogLine>(&output)) {
-      logs.push_back(std::move(*log));
-    } else if (auto* close = std::get_if<CloseSession>(&output)) {
-      closes.push_back(std::move(*close));
-    }
-  }
-  EXPECT_EQ(answers, 1) << "every request has one answer";
+  Keep(&outputs);
+  EXPECT_TRUE(awaited.contains(serial)) << "every request has one answer";
+  Answer answer = std::move(awaited[serial]);
+  awaited.erase(serial);
   EXPECT_EQ(answer.code == Code::kOk, answer.message.empty()) << answer.message;
   return answer;
+}
+
+uint64_t CoreDriver::Await(const Engine& engine, uint64_t ticket, Nanos until) {
+  std::vector<Output> outputs;
+  const uint64_t serial = ++last_serial_;
+  core_.Step(now, SessionRequest{engine.scheduler, serial, 0, AwaitRequest{ticket, until}},
+             &outputs);
+  Keep(&outputs);
+  return serial;
 }
 
 AttachRequest CoreDriver::AttachAs(const std::string& key, Role role, uint32_t shard,
@@ -94,6 +100,7 @@ AttachRequest CoreDriver::AttachAs(const std::string& key, Role role, uint32_t s
   attach.block_tokens = options.block_tokens;
   attach.page_bytes = options.page_bytes;
   attach.fields = options.fields;
+  attach.prefill_tokens_per_s = options.prefill_tokens_per_s;
   attach.has_pidfd = true;
   attach.process = 1;  // all engines of a test are one process, unless it says otherwise
   return attach;
@@ -128,8 +135,8 @@ void CoreDriver::KillEngine(const Engine& engine) {
 }
 
 AcquireAnswer CoreDriver::Acquire(const Engine& engine, RequestId request, PromptData prompt,
-                                  Nanos claim_deadline) {
-  AcquireRequest acquire{request, std::move(prompt), 0, claim_deadline};
+                                  Nanos claim_deadline, bool compute) {
+  AcquireRequest acquire{request, std::move(prompt), 0, claim_deadline, compute};
   return BodyOf<AcquireAnswer>(Send(engine.scheduler, std::move(acquire)));
 }
 
@@ -202,6 +209,7 @@ void CoreDriver::ExpectBase() {
   EXPECT_EQ(base.reservations, 0u);
   EXPECT_EQ(base.holds, 0u);
   EXPECT_EQ(base.requests, 0u);
+  EXPECT_EQ(base.tickets, 0u);
   EXPECT_EQ(base.quarantined_bytes, 0u);
   EXPECT_EQ(base.pages.reserved, 0u);
   EXPECT_EQ(base.pages.held, 0u);

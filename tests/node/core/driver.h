@@ -41,6 +41,7 @@ struct EngineOptions {
   uint32_t shards = 1;
   Bytes page_bytes{4096};
   uint32_t block_tokens = kBlock;
+  uint64_t prefill_tokens_per_s = 0;
   std::vector<std::pair<std::string, std::string>> fields{{"model", "m"}, {"dtype", "bf16"}};
 };
 
@@ -58,6 +59,7 @@ class CoreDriver : public StepListener {
   Nanos now = kSecond;
   std::vector<LogLine> logs;
   std::vector<CloseSession> closes;
+  std::map<uint64_t, Answer> awaited;  // answers that came by themselves, by serial
   std::map<std::string, uint64_t, std::less<>> steps;
 
   void Input(pando::Input input);
@@ -81,12 +83,15 @@ class CoreDriver : public StepListener {
 
   // Each sends one message, expects it to be served, and returns its answer.
   AcquireAnswer Acquire(const Engine& engine, RequestId request, PromptData prompt,
-                        Nanos claim_deadline = 0);
+                        Nanos claim_deadline = 0, bool compute = false);
   ProbeAnswer Probe(const Engine& engine, PromptData prompt);
   ReserveAnswer Reserve(const Engine& engine, PromptData prompt, Nanos claim_deadline = 0);
   BeginItem Begin(SessionId worker, ClaimId claim);
   Code End(SessionId worker, const EndItem& item);
   void Settle(const Engine& engine, const SettleRequest& settle);
+
+  // Sends an await and returns its serial; the answer comes to `awaited`, in this step or another.
+  uint64_t Await(const Engine& engine, uint64_t ticket, Nanos until);
 
   // A whole store of all full blocks by all shards; returns how many blocks were stored.
   uint32_t Store(const Engine& engine, PromptData prompt);
@@ -100,6 +105,8 @@ class CoreDriver : public StepListener {
   void Reached(std::string_view step) override { ++steps[std::string(step)]; }
 
  private:
+  void Keep(std::vector<Output>* outputs);
+
   NodeCore core_;
   uint64_t last_session_ = 0;
   uint64_t last_serial_ = 0;
