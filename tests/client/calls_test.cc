@@ -56,6 +56,53 @@ TEST_F(CallsTest, AcquireCarriesAllOfThePrompt) {
   EXPECT_TRUE(call.get().in_flight);
 }
 
+TEST_F(CallsTest, WhatAnotherComputesIsAwaitedWithItsTicket) {
+  StartAttached();
+  auto acquire = client().StartAcquire(77, prompt(), 0, 0, Soon(), Intent::kCompute);
+  client().Flush();
+  const pb::ClientMessage asked = node().ReadOne();
+  EXPECT_EQ(asked.acquire().intent(), pb::Acquire::COMPUTE);
+  node().Answer(asked.serial(), [](auto& answer) {
+    answer.mutable_acquire()->set_in_flight(true);
+    answer.mutable_acquire()->set_ticket(5);
+  });
+  client().Poll();
+  ASSERT_EQ(acquire.get().ticket, 5u);
+  EXPECT_EQ(client().StartAwait(5, Soon(), Soon() - 1).get().code, Code::kInvalid)
+      << "there would be no time to answer";
+  auto await = client().StartAwait(5, 12345, Soon());
+  client().Flush();
+  const pb::ClientMessage waits = node().ReadOne();
+  EXPECT_EQ(waits.await().ticket(), 5u);
+  EXPECT_EQ(waits.await().until_ns(), 12345u);
+  node().Answer(waits.serial(), [](auto& answer) {
+    answer.mutable_await()->set_claim(9);
+    answer.mutable_await()->set_blocks(3);
+    answer.mutable_await()->set_in_flight(true);
+  });
+  client().Poll();
+  EXPECT_EQ(await.get().claim, 9u);
+  EXPECT_EQ(await.get().blocks, 3u);
+  EXPECT_TRUE(await.get().in_flight);
+}
+
+// FAULTS C10
+TEST_F(CallsTest, TheClaimOfAnAwaitThatNobodyWaitsForIsGivenBack) {
+  StartAttached();
+  { auto await = client().StartAwait(5, 1, Soon()); }
+  client().Flush();
+  const pb::ClientMessage waits = node().ReadOne();
+  node().Answer(waits.serial(), [](auto& answer) {
+    answer.mutable_await()->set_claim(9);
+    answer.mutable_await()->set_blocks(3);
+  });
+  client().Poll();
+  client().Flush();
+  const pb::ClientMessage abort = node().ReadOne();
+  ASSERT_EQ(abort.abort().claims_size(), 1);
+  EXPECT_EQ(abort.abort().claims(0), 9u);
+}
+
 TEST_F(CallsTest, ProbeReserveAndSettleSayWhatTheyWereGiven) {
   StartAttached();
   auto probe = client().StartProbe(prompt(), Soon());
