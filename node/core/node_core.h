@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "node/core/messages.h"
+#include "node/core/peer_messages.h"
 #include "radix/base/ids.h"
 #include "radix/base/steps.h"
 #include "radix/prefix_cache.h"
@@ -68,9 +69,12 @@ struct RefusedOutside {
 };
 struct DrainRequested {};  // no new attach, acquire, reserve; what runs may end
 struct Tick {};            // only time passes
+// Those of peers are in peer_messages.h.
 
 using Input = std::variant<SessionOpened, SessionRequest, SessionClosed, ProcessExited, ExtentReady,
-                           RefusedOutside, DrainRequested, Tick>;
+                           RefusedOutside, DrainRequested, Tick, ClusterStarted, PeersChanged,
+                           PeerAsks, FeedAsked, FeedReady, FeedDropped, PeerAnswered, FeedArrived,
+                           FeedEnded, TransferHappened>;
 
 // ---- Outputs
 // ---------------------------------------------------------------------------------------
@@ -89,7 +93,9 @@ struct LogLine {  // one decision, no tokens, no user data beyond names
   std::string event;  // "replica.attached"
   std::vector<std::pair<std::string, std::string>> fields;
 };
-using Output = std::variant<SendAnswer, CloseSession, LogLine>;
+using Output =
+    std::variant<SendAnswer, CloseSession, LogLine, AnswerPeer, SendFeed, EndFeed, AskPeer,
+                 OpenFeed, CloseFeed, OfferPages, RevokeOffer, StartPull, CancelPull>;
 
 // ---- Reads
 // -----------------------------------------------------------------------------------------
@@ -147,6 +153,7 @@ struct CoreStatus {
   CoreCounters counters;
   Account account;
   std::vector<SpaceStatus> spaces;
+  ClusterStatus cluster;
 };
 
 class Replicas;

@@ -45,6 +45,8 @@ class Router {
   void Take(const RefusedOutside& refused);
   void Take(const DrainRequested& drain);
   void Take(const Tick&) {}
+  template <class OfPeers>
+  void Take(const OfPeers&) {}
 
   std::optional<Answer> ServeSession(SessionRequest& request);
   Answer ServeExpired(const Session& session, const SessionRequest& request);
