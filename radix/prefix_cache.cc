@@ -13,6 +13,10 @@ PrefixCache::PrefixCache(const Options& options) : impl_(std::make_unique<Impl>(
 
 PrefixCache::~PrefixCache() = default;
 
+void PrefixCache::SetListener(BlockListener* listener) {
+  impl_->cache.SetListener(listener);
+}
+
 void PrefixCache::set_now(Nanos now) {
   impl_->cache.set_now(now);
 }

@@ -113,6 +113,16 @@ struct RunInfo {
   std::string scope;
 };
 
+// Told which blocks can be found and which no longer, under the low halves of their keys.
+class BlockListener {
+ public:
+  virtual ~BlockListener() = default;
+  // `keys` follow each other down from `above`, which has been told, or from a root.
+  virtual void Appeared(std::optional<uint64_t> above, std::span<const uint64_t> keys) = 0;
+  // From the leaves up.
+  virtual void Vanished(std::span<const uint64_t> keys) = 0;
+};
+
 class PrefixCache {
  public:
   struct Options {
@@ -127,6 +137,10 @@ class PrefixCache {
   ~PrefixCache();
   PrefixCache(const PrefixCache&) = delete;
   PrefixCache& operator=(const PrefixCache&) = delete;
+
+  // Before there is any block; null: nobody. The listener outlives the cache, must not call it, and
+  // is told in the order in which things happen. What there is no memory to tell is not told.
+  void SetListener(BlockListener* listener);
 
   // The time of what follows. Never goes back.
   void set_now(Nanos now);

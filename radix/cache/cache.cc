@@ -187,6 +187,7 @@ void Cache::Unpin(PathRef path) {
 
 // Takes pages from the blocks; returns how many are free now.
 uint64_t Cache::DetachBlocks(const Run& run, uint32_t from, uint32_t to) {
+  TellGone(run, from, to);
   const BlockShape form = tree_.shape(run);
   const uint32_t* page = run.pages(form, from);
   uint64_t freed = 0;
@@ -300,7 +301,7 @@ void Cache::VisitRuns(SpaceId space, uint64_t limit,
 
 Bytes Cache::memory() const {
   return Bytes(tree_.memory() + pages_.memory().value() + policy_->memory().value() +
-               spaces_.capacity() * sizeof(Space) + sizeof(Cache));
+               told_.bytes() + spaces_.capacity() * sizeof(Space) + sizeof(Cache));
 }
 
 }  // namespace pando

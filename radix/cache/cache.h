@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "radix/cache/told_keys.h"
 #include "radix/evict/policy.h"
 #include "radix/pages/page_table.h"
 #include "radix/prefix_cache.h"
@@ -34,6 +35,7 @@ class Cache {
  public:
   explicit Cache(const PrefixCache::Options& options);
 
+  void SetListener(BlockListener* listener);
   void set_now(Nanos now) { now_ = now; }
   std::optional<SpaceId> AddSpace(const SpaceShape& shape);
   const SpaceShape& shape(SpaceId space) const { return spaces_[space.value()].shape; }
@@ -108,6 +110,14 @@ class Cache {
   void Insert(Tree::Chain chain, uint32_t parent, const Plan& plan);
   bool BlockComplete(const Run& run, uint32_t block) const;
 
+  // Telling.
+  PageId FirstPage(const Run& run, uint32_t block) const;
+  bool ToldAbove(const Run& run, uint32_t block, uint64_t* above) const;
+  BlockKey KeyToTell(uint32_t run, uint32_t block);
+  void TellRun(uint32_t run, uint32_t from);
+  void TellComplete(uint32_t top, uint32_t from);
+  void TellGone(const Run& run, uint32_t from, uint32_t to);
+
   // Cuts.
   bool IsPage(Place place, ShardId shard, PageId page) const;
   Place FindPage(uint32_t block, ShardId shard, PageId page) const;
@@ -120,6 +130,7 @@ class Cache {
   uint64_t EvictTail(uint32_t run, uint64_t blocks_max, uint64_t pages_wanted, uint64_t* pages);
 
   std::string CheckPages() const;
+  std::string CheckTold() const;
   std::string CheckPins() const;
   std::string CheckRunState(uint32_t id) const;
 
@@ -128,6 +139,13 @@ class Cache {
   std::unique_ptr<EvictionPolicy> policy_;
   std::vector<Space> spaces_;
   Nanos now_ = 0;
+  BlockListener* listener_ = nullptr;
+  ToldKeys told_;
+  struct {
+    uint32_t run = kNoNode, generation = 0;
+    uint32_t depth = 0;  // blocks above it
+    BlockKey key;
+  } last_told_;
   // Where Locate was last: blocks of a path are mostly asked for in order.
   mutable struct {
     uint64_t version = 0;

@@ -81,11 +81,32 @@ std::string Cache::CheckPins() const {
   return "";
 }
 
+// What is told can be found, and under its own key.
+std::string Cache::CheckTold() const {
+  for (uint32_t id = 0; id < tree_.ids(); ++id) {
+    const Run& run = tree_.run(id);
+    if (!run.live || run.is_root()) continue;
+    for (uint32_t block = 0; block < run.blocks; ++block) {
+      const uint64_t key = told_.Get(FirstPage(run, block));
+      if (key == 0) continue;
+      uint64_t above = 0;
+      if (block >= run.complete || !ToldAbove(run, block, &above)) {
+        return "run " + std::to_string(id) + ": a block is told that cannot be found";
+      }
+      if (key != tree_.KeyAt(run, block + 1).low) {
+        return "run " + std::to_string(id) + ": a block is told under another key";
+      }
+    }
+  }
+  return "";
+}
+
 std::string Cache::CheckInvariants() const {
   std::string broken = tree_.Check();
   if (broken.empty()) broken = CheckPages();
   if (broken.empty()) broken = CheckPins();
   if (broken.empty()) broken = policy_->Check();
+  if (broken.empty() && listener_ != nullptr) broken = CheckTold();
   return broken;
 }
 

@@ -69,8 +69,10 @@ BlockCount Cache::Commit(PathRef path, BlockCount from, ShardId shard,
       ++done;
     }
     if (place.block <= run.complete && block > run.complete) {
+      const uint32_t before = run.complete;
       if (shards == 1) run.complete = block;
       while (run.complete < run.blocks && BlockComplete(run, run.complete)) ++run.complete;
+      if (run.complete > before) TellComplete(place.run, before);
     }
     if (block < end) break;
   }

@@ -14,6 +14,7 @@ static_assert(std::endian::native == std::endian::little, "keys are hashed as th
 
 enum Tag : uint32_t { kKeyAbove = 1, kTokens = 2, kExtra = 3, kIdentity = 4, kScope = 5 };
 
+constexpr BlockKey kCollision{1, 1};  // not 0, which is no block's name
 constexpr std::string_view kDefaultSecret = "pando: block keys, formula 1";
 
 // Tag and length as one word. Words are written and read whole: the hash reads its input by words
@@ -124,7 +125,7 @@ KeyChain::KeyChain(std::string_view secret, bool collide) : collide_(collide) {
 }
 
 BlockKey KeyChain::Root(std::string_view identity, std::string_view scope) const {
-  if (collide_) return {};
+  if (collide_) return kCollision;
   Fields fields(secret_.data(), secret_.size(), identity.size() + scope.size(), 2);
   fields.Bytes(kIdentity, identity.data(), identity.size());
   fields.Bytes(kScope, scope.data(), scope.size());
@@ -132,7 +133,7 @@ BlockKey KeyChain::Root(std::string_view identity, std::string_view scope) const
 }
 
 BlockKey KeyChain::Scope(BlockKey above, std::string_view scope) const {
-  if (collide_) return {};
+  if (collide_) return kCollision;
   Fields fields(secret_.data(), secret_.size(), sizeof(above) + scope.size(), 2);
   fields.Key(above);
   fields.Bytes(kScope, scope.data(), scope.size());
@@ -143,7 +144,7 @@ BlockKey KeyChain::Scope(BlockKey above, std::string_view scope) const {
 // key above and its hash. The bytes are those that AnyBlock writes.
 BlockKey KeyChain::Block(BlockKey above, std::span<const uint32_t> tokens,
                          std::string_view extra) const {
-  if (collide_) return {};
+  if (collide_) return kCollision;
   if (tokens.size() == kUsualTokens && extra.empty()) {
     return UsualBlock(above, tokens.data(), secret_.data(), secret_.size());
   }

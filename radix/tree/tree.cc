@@ -214,10 +214,13 @@ BlockKey Tree::KeyAt(const Run& run, uint32_t at) const {
   if (!run.has_extras) {
     return keys_.Blocks(key, {run.tokens(form, 1), uint64_t{at - 1} * form.tokens}, form.tokens);
   }
-  for (uint32_t block = 1; block < at; ++block) {
-    key = keys_.Block(key, {run.tokens(form, block), form.tokens}, ExtraOf(run, block));
-  }
+  for (uint32_t block = 1; block < at; ++block) key = NextKey(run, block, key);
   return key;
+}
+
+BlockKey Tree::NextKey(const Run& run, uint32_t block, BlockKey above) const {
+  const BlockShape form = shape(run);
+  return keys_.Block(above, {run.tokens(form, block), form.tokens}, ExtraOf(run, block));
 }
 
 void Tree::KnowEndKey(Run* run) {

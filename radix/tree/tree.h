@@ -102,6 +102,11 @@ class Tree {
   void AppendKeys(uint32_t space, const Prompt& prompt, const Walked& walked, uint32_t to,
                   std::vector<uint64_t>* lows) const;
 
+  // The key of the run's block `at` - 1; of the root, nothing.
+  BlockKey KeyAt(const Run& run, uint32_t at) const;
+  // The key of its block `block` below the block with key `above`, in one section.
+  BlockKey NextKey(const Run& run, uint32_t block, BlockKey above) const;
+
   // The new upper part gets the first `at` blocks of the run (0 < at < blocks); kNoNode: no memory.
   // `lower_complete` is the number of leading complete blocks of what remains.
   uint32_t Split(uint32_t run, uint32_t at, uint32_t lower_complete);
@@ -158,8 +163,6 @@ class Tree {
   uint32_t MatchRun(const Run& run, PromptReader* reader, uint32_t block, uint32_t limit) const;
   uint32_t MatchExtras(const Run& run, PromptReader* reader, uint32_t block, uint32_t count) const;
   std::string_view ExtraOf(const Run& run, uint32_t block) const;
-  // The key of the run's block `at` - 1; of the root, nothing.
-  BlockKey KeyAt(const Run& run, uint32_t at) const;
   void KnowEndKey(Run* run);
 
   // Memory.

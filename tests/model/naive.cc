@@ -238,6 +238,16 @@ uint32_t NaiveCache::Evict(uint32_t blocks) {
   return gone;
 }
 
+uint64_t NaiveCache::Visible() const {
+  uint64_t visible = 0;
+  for (const auto& [name, block] : blocks_) {
+    const NaiveBlock* above = block.get();
+    while (above != nullptr && above->Complete()) above = above->parent;
+    visible += above == nullptr ? 1 : 0;
+  }
+  return visible;
+}
+
 PageCounts NaiveCache::Counts() const {
   PageCounts counts;
   for (const auto& [name, block] : blocks_) {

@@ -78,6 +78,8 @@ class NaiveCache {
   uint32_t Evict(uint32_t blocks);
 
   PageCounts Counts() const;
+  // Blocks that can be found: complete, and so are all above.
+  uint64_t Visible() const;
   uint64_t size() const { return blocks_.size(); }
   const std::vector<std::shared_ptr<NaivePath>>& paths() const { return paths_; }
 

@@ -17,13 +17,40 @@ std::string PromptText::Text() const {
   return text + "}";
 }
 
+void Told::Appeared(std::optional<uint64_t> above, std::span<const uint64_t> keys) {
+  blocks_ += keys.size();
+  if (collide_) return;
+  for (const uint64_t key : keys) {
+    if (above && known_.count(*above) == 0) trouble_ = "told below a block that is not told";
+    if (above) ++known_[*above].below;
+    if (!known_.emplace(key, Block{above, 0}).second) trouble_ = "told twice";
+    above = key;
+  }
+}
+
+void Told::Vanished(std::span<const uint64_t> keys) {
+  blocks_ -= keys.size();
+  if (collide_) return;
+  for (const uint64_t key : keys) {
+    const auto block = known_.find(key);
+    if (block == known_.end() || block->second.below > 0) {
+      trouble_ = "told as gone, and never told or not a leaf";
+      return;
+    }
+    if (block->second.above) --known_[*block->second.above].below;
+    known_.erase(block);
+  }
+}
+
 Pair::Pair(const Options& options)
     : options_(options),
+      told_(options.collide),
       cache_({.key_secret = "",
               .space_share = 1.0,
               .collide = options.collide,
               .extent_pages_max = options.extent_pages}),
       naive_(options.block_tokens, options.shards, options.extents, options.extent_pages) {
+  cache_.SetListener(&told_);
   for (uint32_t e = 0; e < options.extents; ++e) {
     Expect(cache_.AddExtent(ExtentId(e)), "AddExtent");
   }
@@ -59,6 +86,8 @@ void Pair::Compare() {
   same("committed", a.committed, b.committed);
   same("held", a.held, b.held);
   same("quarantined", a.quarantined, b.quarantined);
+  same("told", told_.blocks(), naive_.Visible());
+  Expect(told_.trouble().empty(), told_.trouble());
   uint64_t writing = 0;
   for (const ReservationPair& pair : reservations_) {
     writing += cache_.PagesToWrite(pair.reservation);

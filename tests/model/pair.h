@@ -35,6 +35,29 @@ struct PromptText {
   std::string Text() const;
 };
 
+// What the cache has told of its blocks, by the rules of BlockListener.
+class Told : public BlockListener {
+ public:
+  explicit Told(bool collide) : collide_(collide) {}
+
+  void Appeared(std::optional<uint64_t> above, std::span<const uint64_t> keys) override;
+  void Vanished(std::span<const uint64_t> keys) override;
+
+  uint64_t blocks() const { return blocks_; }
+  const std::string& trouble() const { return trouble_; }
+
+ private:
+  struct Block {
+    std::optional<uint64_t> above;
+    uint64_t below = 0;
+  };
+
+  const bool collide_;  // all keys are one: they are only counted
+  uint64_t blocks_ = 0;
+  std::map<uint64_t, Block> known_;
+  std::string trouble_;
+};
+
 class Pair {
  public:
   struct Options {
@@ -99,6 +122,7 @@ class Pair {
   void Compare();
 
   const Options options_;
+  Told told_;
   PrefixCache cache_;
   SpaceId space_;
   NaiveCache naive_;
