@@ -45,6 +45,10 @@ Match PrefixCache::Find(SpaceId space, const Prompt& prompt, BlockCount limit) c
   return impl_->cache.Find(space, prompt, limit);
 }
 
+std::optional<uint64_t> PrefixCache::ToldKey(const Match& match) const {
+  return impl_->cache.ToldKey(match);
+}
+
 std::optional<PathRef> PrefixCache::Pin(const Match& match) {
   return impl_->cache.Pin(match);
 }

@@ -164,6 +164,9 @@ class PrefixCache {
   void AppendKeys(const Match& match, const Prompt& prompt, BlockCount to,
                   std::vector<uint64_t>* lows) const;
 
+  // The name under which the listener was told of the match's last block, if it was.
+  std::optional<uint64_t> ToldKey(const Match& match) const;
+
   // Pins a match and marks its chain as used (tail first, so that the root is the most recent).
   // Until Unpin none of its blocks is evicted. Pins add up. nullopt: no memory, nothing was
   // changed.

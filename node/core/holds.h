@@ -33,6 +33,7 @@
 
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/container/node_hash_map.h"
 #include "node/core/context.h"
 #include "node/core/held_pages.h"
@@ -100,7 +101,12 @@ class Holds {
   uint64_t reservations() const { return reservations_; }
   uint64_t holds() const { return holds_; }
   uint64_t quarantined_bytes() const { return quarantined_.bytes(); }
-  std::string SelfCheck() const;
+  // What others do with the same cache: pages they hold, pages they still write, paths they pin.
+  struct Others {
+    absl::flat_hash_set<PageId> held;
+    uint64_t writing = 0, pinning = 0;
+  };
+  std::string SelfCheck(Others others) const;
 
  private:
   struct Part {  // one shard's share of a claim
@@ -139,8 +145,8 @@ class Holds {
   void ReportLoad(const Claim& claim);
   void Retire(Claim* claim);
   Bytes StrideOf(const Claim& claim) const;
-  std::string CheckClaims(uint64_t* pages_held) const;
-  std::string CheckCache(uint64_t pages_held) const;
+  std::string CheckClaims(absl::flat_hash_set<PageId>* held) const;
+  std::string CheckCache(const Others& others) const;
 
   CoreContext* context_;
   Ledger* ledger_;

@@ -1,15 +1,13 @@
 // Holds::SelfCheck: recounts the table from its claims and against the cache's page states.
 #include <algorithm>
 
-#include "absl/container/flat_hash_set.h"
 #include "node/core/holds.h"
 
 namespace pando {
 
-std::string Holds::CheckClaims(uint64_t* pages_held) const {
+std::string Holds::CheckClaims(absl::flat_hash_set<PageId>* held) const {
   uint64_t leases = 0, reservations = 0, holds = 0;
   HeldPages quarantined;
-  absl::flat_hash_set<PageId> held;
   for (const auto& [id, claim] : claims_) {
     uint32_t holding = 0, ended = 0;
     for (const Part& part : claim->parts) {
@@ -19,7 +17,7 @@ std::string Holds::CheckClaims(uint64_t* pages_held) const {
       }
       if (part.state != Part::State::kHolding) continue;
       ++holding;
-      for (const PageView& view : part.pages) held.insert(view.page.page);
+      for (const PageView& view : part.pages) held->insert(view.page.page);
       if (claim->over) quarantined.Add(part.pages, StrideOf(*claim));
     }
     if (holding != claim->holding || ended != claim->ended) {
@@ -33,7 +31,6 @@ std::string Holds::CheckClaims(uint64_t* pages_held) const {
     if (claim->over) continue;
     ++(claim->store ? reservations : leases);
   }
-  *pages_held = held.size();
   if (leases != leases_ || reservations != reservations_ || holds != holds_ ||
       quarantined.bytes() != quarantined_.bytes() || deadlines_.size() != leases + reservations) {
     return Text("claims found: leases ", leases, " reservations ", reservations, " holds ", holds,
@@ -43,11 +40,8 @@ std::string Holds::CheckClaims(uint64_t* pages_held) const {
   return "";
 }
 
-std::string Holds::SelfCheck() const {
-  uint64_t pages_held = 0;
-  if (std::string broken = CheckClaims(&pages_held); !broken.empty()) {
-    return broken;
-  }
+std::string Holds::SelfCheck(Others others) const {
+  if (std::string broken = CheckClaims(&others.held); !broken.empty()) return broken;
   uint64_t listed = 0;
   for (const auto& [replica, claims] : replicas_) {
     uint64_t count = 0;
@@ -65,10 +59,11 @@ std::string Holds::SelfCheck() const {
   }
   if (listed != claims_.size()) return "a claim is in no replica's list";
 
-  return CheckCache(pages_held);
+  return CheckCache(others);
 }
 
-std::string Holds::CheckCache(uint64_t pages_held) const {
+std::string Holds::CheckCache(const Others& others) const {
+  const size_t pages_held = others.held.size();
   PageCounts pages;
   uint64_t pins = 0;
   for (uint32_t i = 0; i < context_->cache.spaces(); ++i) {
@@ -83,10 +78,10 @@ std::string Holds::CheckCache(uint64_t pages_held) const {
     });
   }
   if (pages_held != pages.receiving + pages.held + pages.quarantined) {
-    return Text(pages_held, " pages held by shards; the cache has ", pages.receiving,
+    return Text(pages_held, " pages held by somebody; the cache has ", pages.receiving,
                 " receiving, ", pages.held, " held, ", pages.quarantined, " quarantined");
   }
-  uint64_t writing = 0, pinning = 0;
+  uint64_t writing = others.writing, pinning = others.pinning;
   for (const auto& [id, claim] : claims_) {
     if (claim->store && !claim->over) writing += context_->cache.PagesToWrite(claim->reservation);
     pinning += !claim->store || !claim->over ? 1 : 0;
@@ -96,7 +91,8 @@ std::string Holds::CheckCache(uint64_t pages_held) const {
                 " of them for reservations that stand");
   }
   // A path that was cut has lost its pin.
-  if (pins > pinning) return Text(pins, " pins in the cache, ", pinning, " claims that pin");
+  if (pins > pinning)
+    return Text(pins, " pins in the cache, ", pinning, " claims, grants and fetches that pin");
   return "";
 }
 

@@ -81,6 +81,13 @@ std::optional<Problem> Ledger::Append(ReplicaNumber replica, OpenRequest* reques
   return std::nullopt;
 }
 
+void Ledger::Fetched(OpenRequest* request, uint64_t begin_token, uint64_t end_token) {
+  if (begin_token >= end_token) return;
+  const bool first = request->fetched_end == 0;
+  request->fetched_begin = first ? begin_token : std::min(request->fetched_begin, begin_token);
+  request->fetched_end = std::max(request->fetched_end, end_token);
+}
+
 void Ledger::LoadEnded(const RequestRef& ref, uint64_t loaded, uint64_t failed) {
   OpenRequest* request = Find(ref.replica, ref.request);
   if (request == nullptr || request->serial != ref.serial) return;  // settled meanwhile
@@ -103,7 +110,7 @@ std::optional<Problem> Ledger::CheckSettle(const OpenRequest& request,
       Bound{"device", settle.device, 0, "there is no device tier"},
       Bound{"host", settle.host, request.loaded, "what its lease brought to all shards"},
       Bound{"disk", settle.disk, 0, "there is no disk tier"},
-      Bound{"peer", settle.peer, 0, "there is no peer tier"},
+      Bound{"peer", settle.peer, request.loaded, "what its lease brought to all shards"},
       Bound{"failed", settle.failed, prompt, "the prompt"},
   };
   for (const Bound& bound : alone) {
@@ -113,8 +120,8 @@ std::optional<Problem> Ledger::CheckSettle(const OpenRequest& request,
                           "): settle with what was really used"));
     }
   }
-  const uint64_t hits = settle.engine + settle.host;
-  // Both are leading tokens, so together they cannot cover more than the longer one.
+  const uint64_t hits = settle.engine + settle.host + settle.peer;
+  // All are leading tokens, so together they cannot cover more than the longer one.
   const uint64_t covered = std::min(prompt, std::max(request.engine_told, request.loaded));
   if (hits > covered) {
     return Invalid(Text(hits, " tokens used in all found, at most ", covered,
@@ -132,8 +139,12 @@ void Ledger::Count(const OpenRequest& request, const SettleRequest& settle) {
   entry.requests = 1;
   entry.prompt = request.prompt_tokens;
   entry.hit_engine = settle.engine;
-  entry.hit_host = settle.host;
-  entry.computed = entry.prompt - settle.engine - settle.host;
+  const uint64_t loaded = settle.host + settle.peer;
+  const uint64_t begin = std::max(settle.engine, request.fetched_begin);
+  const uint64_t end = std::min(settle.engine + loaded, request.fetched_end);
+  entry.hit_peer = end > begin ? end - begin : 0;
+  entry.hit_host = loaded - entry.hit_peer;
+  entry.computed = entry.prompt - settle.engine - loaded;
   entry.failed = std::min(std::max(settle.failed, request.failed), entry.computed);
   PANDO_CHECK(Balances(entry)) << "prompt " << entry.prompt << " computed " << entry.computed;
   if (by_space_.size() <= request.space.value()) by_space_.resize(request.space.value() + 1);

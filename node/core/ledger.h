@@ -6,8 +6,9 @@
 //  1. A request is counted once, when it is settled (FAULTS F1).
 //  2. prompt == hit_engine + hit_device + hit_host + hit_disk + hit_peer + computed, in total and
 //     in each space; the spaces sum to the total (FAULTS F3).
-//  3. hit_host never exceeds what a load of that request delivered to all shards, without a gap
-//     from its first block on (FAULTS F5, F6).
+//  3. hit_host + hit_peer never exceed what a load of that request delivered to all shards, without
+//     a gap from its first block on (FAULTS F5, F6). Of the tokens that were used those are
+//     hit_peer's that were fetched while the request waited; an engine need not know.
 //  4. A prompt only grows by tokens that were told in order and without a loss: a Reserve that was
 //     not executed stops the growth, since what follows could be keyed by the wrong tokens.
 //
@@ -50,6 +51,8 @@ struct OpenRequest {
   uint64_t engine_told = 0;  // leading tokens that the engine says it has itself
   uint64_t loaded = 0;       // leading tokens that its lease brought to all shards
   uint64_t failed = 0;       // tokens that a begun load did not bring
+  // Tokens that were fetched from peers while it waited: [begin, end) of the prompt.
+  uint64_t fetched_begin = 0, fetched_end = 0;
   bool growth_stopped = false;
 };
 
@@ -68,6 +71,8 @@ class Ledger {
   std::optional<Problem> Append(ReplicaNumber replica, OpenRequest* request,
                                 std::span<const uint32_t> tokens);
 
+  // These blocks came from peers while the request waited for them.
+  static void Fetched(OpenRequest* request, uint64_t begin_token, uint64_t end_token);
   // The one lease of a request is over: what it brought, what it failed to bring, in tokens.
   void LoadEnded(const RequestRef& ref, uint64_t loaded, uint64_t failed);
 

@@ -11,6 +11,7 @@ namespace pando::limits {
 
 inline constexpr uint32_t kProtocolVersion = 0;  // of the local protocol; changes until 1 is frozen
 inline constexpr uint32_t kChecksumFormula = 1;  // XXH3-64 over the XXH3-64 of each 4 KiB chunk
+inline constexpr uint32_t kHashFormula = 1;      // of block keys (radix/key/block_key.h)
 inline constexpr uint64_t kFrameBytes = 8ull << 20;
 inline constexpr uint32_t kMessagesPerFrame = 1024;
 inline constexpr uint32_t kFdsPerMessage = 253;  // the kernel's SCM_MAX_FD
@@ -44,6 +45,21 @@ inline constexpr uint64_t kQuarantineBytesMin = 64ull
 inline constexpr double kQuarantineShare = 0.05;            // this share of the slab
 inline constexpr uint64_t kReadBytesPerTurn = 64ull << 10;  // of one session, in the event loop
 inline constexpr uint64_t kQueueBytesPerSession = 16ull << 20;  // outgoing; above, it is not read
+
+// ---- Between nodes (proto/pando/v1/peer.proto)
+
+inline constexpr uint32_t kPeerProtocolMin = 0, kPeerProtocolMax = 0;
+inline constexpr uint32_t kGuests = 4096;           // nodes that have said hello to this one
+inline constexpr uint32_t kFeedsPerGuest = 4;       // streams
+inline constexpr uint32_t kGrants = 4096;           // given at once
+inline constexpr uint32_t kPagesPerGrant = 16'384;  // 12 bytes each in an answer
+inline constexpr uint64_t kGrantPromptBytes = 256ull << 20;  // tokens of all grants
+inline constexpr double kGrantShare = 0.25;                  // of the slab's bytes, granted at once
+inline constexpr Nanos kGrantLife = 60'000'000'000;
+inline constexpr Nanos kGrantLifeDefault = 15'000'000'000;
+inline constexpr uint32_t kFetches = 1024;        // under way at once
+inline constexpr uint32_t kFetchesPerTicket = 2;  // one more, if the first brought too little
+inline constexpr uint64_t kTokensToMeasure = 64;  // fewer computed ones say nothing of a rate
 
 }  // namespace pando::limits
 

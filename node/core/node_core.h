@@ -130,6 +130,14 @@ struct CoreCounters {  // since start
   uint64_t pages_given_up = 0;  // of stores that failed or came too late: reserved, never committed
   uint64_t reserve_full = 0, reserve_in_flight = 0;
   uint64_t quarantine_refused = 0;  // claims refused: the replica is over its quarantine cap
+  uint64_t tickets = 0;
+  // As an owner, of pages that peers asked for.
+  uint64_t grants = 0, grants_missed = 0, grants_busy = 0, grants_refused = 0, grants_expired = 0;
+  uint64_t peer_pages_sent = 0, peer_pages_called_bad = 0;
+  // As a requester.
+  uint64_t fetches = 0, fetches_declined = 0, fetches_full = 0, fetches_expired = 0;
+  uint64_t peer_pages_stored = 0;
+  uint64_t feeds_broken = 0;  // a gap, a wrong digest, a malformed piece: taken anew
 };
 
 struct SpaceStatus {

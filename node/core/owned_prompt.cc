@@ -1,11 +1,28 @@
 #include "node/core/owned_prompt.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "node/core/limits.h"
 
 namespace pando {
+
+PromptData FirstBlocks(const Prompt& prompt, uint32_t blocks, uint32_t block_tokens) {
+  PromptData first;
+  const uint64_t tokens = std::min<uint64_t>(uint64_t{blocks} * block_tokens, prompt.tokens.size());
+  first.tokens.assign(prompt.tokens.begin(),
+                      prompt.tokens.begin() + static_cast<ptrdiff_t>(tokens));
+  for (const Segment& segment : prompt.segments) {
+    first.segments.push_back({std::string(segment.scope), std::min(segment.end.value(), tokens)});
+    if (segment.end.value() >= tokens) break;
+  }
+  for (const BlockExtra& extra : prompt.extras) {
+    if (extra.block.value() >= blocks) break;
+    first.extras.push_back({extra.block.value(), std::string(extra.bytes)});
+  }
+  return first;
+}
 
 OwnedPrompt::OwnedPrompt(PromptData data) : data_(std::move(data)) {
   segments_.reserve(data_.segments.size());

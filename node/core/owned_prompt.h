@@ -16,6 +16,9 @@
 
 namespace pando {
 
+// The first blocks of a prompt, with what shapes them.
+PromptData FirstBlocks(const Prompt& prompt, uint32_t blocks, uint32_t block_tokens);
+
 class OwnedPrompt {
  public:
   explicit OwnedPrompt(PromptData data);

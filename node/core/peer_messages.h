@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "node/core/cluster/feed.h"
+#include "node/core/cluster/peer_id.h"
 #include "node/core/messages.h"
 #include "radix/base/ids.h"
 #include "transfer/engine.h"

@@ -18,9 +18,16 @@ void RefusedByCode::Add(Code code) {
 Router::Router(const NodeCore::Options& options, StepListener* steps)
     : context_(options.cache, steps),
       ledger_(&context_),
+      feeds_(&context_),
+      tickets_(&feeds_),
       holds_(&context_, &ledger_, &tickets_, options.slab_bytes),
       spaces_(&context_),
-      replicas_(&context_, &spaces_) {}
+      replicas_(&context_, &spaces_),
+      guests_(&context_),
+      grants_(&context_, &spaces_, options.slab_bytes),
+      peers_(&context_),
+      fetches_(&context_, &peers_, &tickets_),
+      key_secret_(options.cache.key_secret) {}
 
 void Router::Step(Nanos now, Input input, std::vector<Output>* outputs) {
   context_.outputs = outputs;
@@ -28,9 +35,18 @@ void Router::Step(Nanos now, Input input, std::vector<Output>* outputs) {
   context_.cache.set_now(context_.now);
   ++context_.counters.steps;
   holds_.Expire();
+  grants_.Expire();
+  fetches_.Expire();
   std::visit([this](auto& body) { Take(body); }, input);
+  SpreadPeerNews();
   AnswerDueTickets();
+  feeds_.Turn();
   context_.outputs = nullptr;
+}
+
+Nanos Router::next_deadline() const {
+  return std::min({holds_.next_deadline(), tickets_.next_deadline(), grants_.next_deadline(),
+                   fetches_.next_deadline(), peers_.next_deadline(), feeds_.next_deadline()});
 }
 
 void Router::Take(const SessionOpened& opened) {
@@ -97,6 +113,7 @@ void Router::Take(const DrainRequested&) {
   if (draining_) return;
   draining_ = true;
   tickets_.AllDue();
+  LeaveCluster();
   context_.Log(LogLine::Level::kInfo, "drain.started", {});
   context_.Reached(CoreStep::kDrainStarted);
 }
@@ -193,6 +210,7 @@ CoreStatus Router::status() const {
   status.reservations = holds_.reservations();
   status.holds = holds_.holds();
   status.tickets = tickets_.count();
+  status.grants = grants_.count();
   status.requests = ledger_.open();
   status.sessions = replicas_.sessions();
   status.replicas = replicas_.replicas();
@@ -218,13 +236,40 @@ CoreStatus Router::status() const {
     status.pages.quarantined += pages.quarantined;
     status.spaces.push_back(std::move(space));
   }
+  status.cluster = StatusOfCluster();
   return status;
+}
+
+ClusterStatus Router::StatusOfCluster() const {
+  ClusterStatus cluster;
+  cluster.started = peers_.started();
+  if (!cluster.started) return cluster;
+  cluster.totals = Totals();
+  cluster.grants = grants_.count();
+  cluster.granted_bytes = grants_.bytes();
+  cluster.guests = guests_.count();
+  cluster.feeds = feeds_.streams();
+  cluster.told_blocks = feeds_.told();
+  cluster.directory_blocks = peers_.directory_blocks();
+  cluster.directory_bytes = peers_.directory_bytes();
+  cluster.fetches = fetches_.count();
+  cluster.peers = peers_.status();
+  return cluster;
 }
 
 std::string Router::SelfCheck() const {
   if (std::string broken = replicas_.SelfCheck(); !broken.empty()) return broken;
   if (std::string broken = ledger_.SelfCheck(); !broken.empty()) return broken;
-  if (std::string broken = holds_.SelfCheck(); !broken.empty()) return broken;
+  Holds::Others others;
+  grants_.AddHeld(&others.held);
+  fetches_.AddHeld(&others.held);
+  others.writing = fetches_.PagesToWrite();
+  others.pinning = grants_.count() + fetches_.standing();
+  if (std::string broken = holds_.SelfCheck(std::move(others)); !broken.empty()) return broken;
+  if (std::string broken = grants_.SelfCheck(); !broken.empty()) return broken;
+  if (std::string broken = fetches_.SelfCheck(); !broken.empty()) return broken;
+  if (std::string broken = peers_.SelfCheck(); !broken.empty()) return broken;
+  if (std::string broken = feeds_.SelfCheck(); !broken.empty()) return broken;
   if (std::string broken = tickets_.SelfCheck(); !broken.empty()) return broken;
   return context_.cache.CheckInvariants();
 }

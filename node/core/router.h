@@ -5,7 +5,10 @@
 //                      ├─► Ledger     its open requests, the account
 //                      ├─► Tickets    who computes what, who waits for it
 //                      ├─► PrefixCache (in the context) what is there, what gets pages
-//                      └─► Holds      claims, holds, memory back
+//                      ├─► Holds      claims, holds, memory back
+//                      ├─► Peers      other nodes, what they have (the directory)
+//                      ├─► Fetches    blocks that come from them
+//                      └─► Guests, Feeds, Grants: what other nodes are told and given
 //
 // Owner thread only.
 #ifndef PANDO_NODE_CORE_ROUTER_H_
@@ -17,9 +20,14 @@
 #include <vector>
 
 #include "node/core/context.h"
+#include "node/core/feeds.h"
+#include "node/core/fetches.h"
+#include "node/core/grants.h"
+#include "node/core/guests.h"
 #include "node/core/holds.h"
 #include "node/core/ledger.h"
 #include "node/core/node_core.h"
+#include "node/core/peers.h"
 #include "node/core/replicas.h"
 #include "node/core/spaces.h"
 #include "node/core/tickets.h"
@@ -31,7 +39,7 @@ class Router {
   Router(const NodeCore::Options& options, StepListener* steps);
 
   void Step(Nanos now, Input input, std::vector<Output>* outputs);
-  Nanos next_deadline() const { return std::min(holds_.next_deadline(), tickets_.next_deadline()); }
+  Nanos next_deadline() const;
   CoreStatus status() const;
   std::string SelfCheck() const;
   const PrefixCache& cache() const { return context_.cache; }
@@ -45,8 +53,33 @@ class Router {
   void Take(const RefusedOutside& refused);
   void Take(const DrainRequested& drain);
   void Take(const Tick&) {}
-  template <class OfPeers>
-  void Take(const OfPeers&) {}
+
+  // Between nodes (router_peers.cc).
+  void Take(const ClusterStarted& started);
+  void Take(const PeersChanged& changed);
+  void Take(PeerAsks& asks);
+  void Take(const FeedAsked& asked);
+  void Take(const FeedReady& ready);
+  void Take(const FeedDropped& dropped);
+  void Take(PeerAnswered& answered);
+  void Take(FeedArrived& arrived);
+  void Take(const FeedEnded& ended);
+  void Take(const TransferHappened& happened);
+  HelloAnswer ServePeer(GrantId fresh, const HelloRequest& request);
+  GrantAnswer ServePeer(GrantId fresh, GrantRequest& request);
+  DoneAnswer ServePeer(GrantId fresh, const DoneRequest& request);
+  GoodbyeAnswer ServePeer(GrantId fresh, const GoodbyeRequest& request);
+  PeerHello Hello() const;
+  NodeTotals Totals() const;
+  ClusterStatus StatusOfCluster() const;
+  std::optional<std::string> CheckGuest(BootId requester, BootId owner);
+  void GuestOver(BootId guest, const std::string& why);
+  void SpreadPeerNews();
+  void LeaveCluster();
+  // As a maker that tickets wait for.
+  static ReplicaNumber NumberOf(PeerId peer) {
+    return ReplicaNumber(uint64_t{1} << 62 | peer.value());
+  }
 
   std::optional<Answer> ServeSession(SessionRequest& request);
   Answer ServeExpired(const Session& session, const SessionRequest& request);
@@ -70,8 +103,8 @@ class Router {
   BlockCount LoadLimit(SpaceId space, uint64_t tokens) const;
   std::vector<uint64_t> MissingKeys(const OpenRequest& request, const Match& match,
                                     BlockCount blocks) const;
-  std::optional<ReplicaNumber> MakerOfNext(const OpenRequest& request, ReplicaNumber replica,
-                                           const Match& match) const;
+  std::optional<ReplicaNumber> FindMaker(const Replica& replica, const OpenRequest& request,
+                                         const Match& match, bool may_fetch);
   void WatchMissing(const Session& session, const AcquireRequest& acquire,
                     const OpenRequest& opened, const Match& match, AcquireAnswer* answer);
   void Compute(const Session& session, const RequestRef& ref, const OpenRequest& request,
@@ -89,16 +122,24 @@ class Router {
                       uint64_t request_serial);
   void SayFullOnce(SpaceId space);
   void StopGrowth(const Session& session, const ReserveRequest& reserve);
+  static void LearnPrefillRate(Replica* replica, uint64_t prompt, const SettleRequest& settle);
   bool OverCap(ReplicaNumber replica);
   Nanos ClaimDeadline(Nanos asked) const;
   void LoseSession(const Session& session);
 
   CoreContext context_;
   Ledger ledger_;
+  Feeds feeds_;
   Tickets tickets_;
   Holds holds_;
   Spaces spaces_;
   Replicas replicas_;
+  Guests guests_;
+  Grants grants_;
+  Peers peers_;
+  Fetches fetches_;
+  const std::string key_secret_;
+  Nanos started_at_ = 0;
   bool draining_ = false;
   uint64_t extents_ = 0;
   std::vector<bool> full_said_;  // by space: it is full, and the log says so

@@ -81,6 +81,7 @@ AcquireAnswer Router::MatchAndLease(const Session& session, const AcquireRequest
   const Match match = context_.cache.Find(opened.space, opened.prompt.view(),
                                           LoadLimit(opened.space, opened.prompt_tokens));
   answer.in_flight = match.stop == Stop::kInFlight;
+  if (const auto key = context_.cache.ToldKey(match)) feeds_.Used(*key);
   LeaseMatched(acquire, opened, replica, deadline, match, &answer);
   WatchMissing(session, acquire, opened, match, &answer);
   return answer;
@@ -270,13 +271,25 @@ Answer Router::Serve(const Session& session, AbortRequest& abort) {
                               "aborted")));
 }
 
+// What the replica really needed, over what it said at attach.
+void Router::LearnPrefillRate(Replica* replica, uint64_t prompt, const SettleRequest& settle) {
+  const uint64_t computed = prompt - settle.engine - settle.host - settle.peer;
+  if (settle.prefill_micros == 0 || computed < limits::kTokensToMeasure) return;
+  const uint64_t rate = computed * 1'000'000 / settle.prefill_micros;
+  const uint64_t before = replica->prefill_tokens_per_s;
+  replica->prefill_tokens_per_s =
+      std::max<uint64_t>(1, before == 0 ? rate : (7 * before + rate) / 8);
+}
+
 Answer Router::Serve(const Session& session, SettleRequest& settle) {
   ++context_.counters.settles;
   if (auto problem = CheckSchedules(session)) return Refusal(*std::move(problem));
   const ReplicaNumber replica = session.replica->number;
   const OpenRequest* request = ledger_.Find(replica, settle.request);
   const RequestRef ref{replica, settle.request, request == nullptr ? 0 : request->serial};
+  const uint64_t prompt = request == nullptr ? 0 : request->prompt_tokens;
   if (auto problem = ledger_.Settle(replica, settle)) return Refusal(*std::move(problem));
+  LearnPrefillRate(session.replica, prompt, settle);
   RefuseAwaits(tickets_.RequestOver(ref), "its request is settled");
   return Ok(SettleAnswer{});
 }

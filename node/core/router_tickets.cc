@@ -35,17 +35,32 @@ std::vector<uint64_t> Router::MissingKeys(const OpenRequest& request, const Matc
   return keys;
 }
 
-// Who writes or computes the block after the match, if another does and it is of use.
-std::optional<ReplicaNumber> Router::MakerOfNext(const OpenRequest& request, ReplicaNumber replica,
-                                                 const Match& match) const {
-  if (match.blocks >= LoadLimit(request.space, request.prompt_tokens)) return std::nullopt;
+// Who brings the block after the match, if another does and it is of use: who writes or computes it
+// here, else a fetch, which is begun if it pays, else a peer that computes it.
+std::optional<ReplicaNumber> Router::FindMaker(const Replica& replica, const OpenRequest& request,
+                                               const Match& match, bool may_fetch) {
+  const BlockCount limit = LoadLimit(request.space, request.prompt_tokens);
+  if (match.blocks >= limit) return std::nullopt;
   if (match.stop == Stop::kInFlight) {
     const ReplicaNumber writer(match.writer);
-    return writer == replica ? std::nullopt : std::optional(writer);
+    return writer == replica.number ? std::nullopt : std::optional(writer);
   }
-  if (tickets_.computations() == 0) return std::nullopt;  // a key costs the hashes of a run
-  const std::vector<uint64_t> keys = MissingKeys(request, match, BlockCount(1));
-  return keys.empty() ? std::nullopt : tickets_.MakerOf(keys.front(), replica);
+  may_fetch = may_fetch && peers_.AnyHolds();
+  // Keys cost the hashes of what they name.
+  if (tickets_.computations() == 0 && !may_fetch && !peers_.AnyMakes()) return std::nullopt;
+  const BlockCount wanted = may_fetch ? limit - match.blocks : BlockCount(1);
+  const std::vector<uint64_t> keys = MissingKeys(request, match, wanted);
+  if (keys.empty()) return std::nullopt;
+  if (const auto maker = tickets_.MakerOf(keys.front(), replica.number)) return maker;
+  if (may_fetch) {
+    const auto fetch = fetches_.Start({.prompt = request.prompt.view(),
+                                       .match = match,
+                                       .keys = keys,
+                                       .prefill_tokens_per_s = replica.prefill_tokens_per_s});
+    if (fetch) return fetch;
+  }
+  const auto peer = peers_.MakerOf(keys.front());
+  return peer ? std::optional(NumberOf(*peer)) : std::nullopt;
 }
 
 // What an acquire did not find: somebody else makes it, or this replica is going to.
@@ -53,15 +68,24 @@ void Router::WatchMissing(const Session& session, const AcquireRequest& acquire,
                           const OpenRequest& opened, const Match& match, AcquireAnswer* answer) {
   const ReplicaNumber replica = session.replica->number;
   const RequestRef ref{replica, acquire.request, opened.serial};
-  const auto maker = MakerOfNext(opened, replica, match);
+  const auto maker = FindMaker(*session.replica, opened, match, /*may_fetch=*/true);
   if (!maker) {
     if (acquire.compute) Compute(session, ref, opened, match);
     return;
   }
   answer->in_flight = true;
-  answer->ticket =
-      tickets_.Issue({ref, opened.space, answer->claim, answer->blocks, acquire.compute,
-                      ClaimDeadline(acquire.claim_deadline), *maker, std::nullopt});
+  answer->ticket = tickets_.Issue({.request = ref,
+                                   .space = opened.space,
+                                   .lease = answer->claim,
+                                   .blocks = answer->blocks,
+                                   .compute = acquire.compute,
+                                   .deadline = ClaimDeadline(acquire.claim_deadline),
+                                   .maker = *maker,
+                                   .maker_from = match.blocks.value(),
+                                   .fetches = Fetches::IsFetch(*maker) ? 1u : 0u,
+                                   .wait = std::nullopt});
+  ++context_.counters.tickets;
+  context_.Reached(CoreStep::kTicketIssued);
 }
 
 void Router::Compute(const Session& session, const RequestRef& ref, const OpenRequest& request,
@@ -103,20 +127,27 @@ void Router::LookAgain(uint64_t id) {
   }
   const ReplicaNumber replica = ticket.request.replica;
   Session* session = replicas_.Find(ticket.wait->session);
-  const OpenRequest* request = ledger_.Find(replica, ticket.request.request);
-  PANDO_CHECK(session != nullptr && request != nullptr)
+  OpenRequest* request = ledger_.Find(replica, ticket.request.request);
+  PANDO_CHECK(session != nullptr && session->replica != nullptr && request != nullptr)
       << "ticket " << id << " outlived its request";
   // 1. Is it still being made?
   const BlockCount limit = LoadLimit(ticket.space, request->prompt_tokens);
   const Match match = context_.cache.Find(ticket.space, request->prompt.view(), limit);
-  const auto maker = MakerOfNext(*request, replica, match);
-  if (maker) tickets_.SetMaker(id, *maker);
-  if (maker && !over && ticket.wait->until > context_.now) return;
+  const uint64_t block_tokens = context_.cache.shape(ticket.space).block_tokens;
+  if (Fetches::IsFetch(ticket.maker)) {
+    Ledger::Fetched(request, ticket.maker_from * block_tokens, match.blocks.value() * block_tokens);
+  }
+  const bool late = over || ticket.wait->until <= context_.now;
+  const bool may_fetch = !late && ticket.fetches < limits::kFetchesPerTicket;
+  const auto maker = FindMaker(*session->replica, *request, match, may_fetch);
+  if (maker && *maker != ticket.maker) {
+    tickets_.SetMaker(id, *maker, match.blocks.value(), Fetches::IsFetch(*maker));
+  }
+  if (maker && !late) return;
   // 2. What has come.
   AwaitAnswer answer;
   answer.blocks = ticket.blocks;
   answer.in_flight = maker && !over;
-  const uint64_t block_tokens = context_.cache.shape(ticket.space).block_tokens;
   const bool more = match.blocks.value() > ticket.blocks &&
                     match.blocks.value() * block_tokens > request->engine_told;
   if (more && !over && !OverCap(replica) && !holds_.CheckRoom(replica)) {
@@ -139,6 +170,7 @@ void Router::LookAgain(uint64_t id) {
 
 void Router::AnswerAwait(const Tickets::Wait& wait, Answer answer) {
   context_.outputs->emplace_back(SendAnswer{wait.session, wait.serial, std::move(answer)});
+  context_.Reached(CoreStep::kTicketAnswered);
 }
 
 void Router::RefuseAwaits(const std::vector<Tickets::Wait>& waits, const char* why) {

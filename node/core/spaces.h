@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -35,6 +36,12 @@ class Spaces {
 
   // The space that `description` names, made if it is new.
   std::variant<SpaceId, Problem> FindOrAdd(const SpaceDescription& description);
+
+  // By its identity, as a peer names it.
+  std::optional<SpaceId> Find(const std::string& identity) const {
+    const auto it = by_identity_.find(identity);
+    return it == by_identity_.end() ? std::nullopt : std::optional(it->second);
+  }
 
   const SpaceDescription& description(SpaceId space) const { return known_[space.value()]; }
   uint32_t count() const { return static_cast<uint32_t>(known_.size()); }

@@ -35,6 +35,13 @@ enum class CoreStep : uint8_t {
   kSettleByNode,       // settle.by_node: a request whose replica cannot settle it any more
   kExtentAdded,        // extent.added
   kDrainStarted,       // drain.started
+  kTicketIssued,       // ticket.issued: what is missing is being made by somebody else
+  kTicketAnswered,     // ticket.answered
+  kGrantGiven,         // grant.given: pages are held for a peer
+  kGrantEnded,         // grant.ended: nothing of it is under way, the pages are released
+  kFetchStarted,       // fetch.started: pages are reserved, peers are asked
+  kFetchPulling,       // fetch.pulling: a peer granted; the engine may write the pages
+  kFetchFinished,      // fetch.finished: what came stays, who waits looks again
 };
 
 // Parallel with the enum.

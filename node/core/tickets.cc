@@ -14,6 +14,7 @@ void Tickets::Compute(const RequestRef& request, uint32_t to, std::vector<uint64
   StopComputing(request);
   std::erase_if(keys, [&](uint64_t key) { return !makers_.emplace(key, request.replica).second; });
   if (keys.empty()) return;
+  feeds_->PrefillBegan(keys);
   computation_deadlines_.emplace(deadline, KeyOf(request));
   computations_.emplace(KeyOf(request), Computation{request, to, std::move(keys), deadline});
 }
@@ -42,6 +43,7 @@ void Tickets::End(Computations::iterator it) {
   const Computation& computation = it->second;
   const ReplicaNumber maker = computation.request.replica;
   for (const uint64_t key : computation.keys) makers_.erase(key);
+  feeds_->PrefillEnded(computation.keys);
   computation_deadlines_.erase({computation.deadline, it->first});
   computations_.erase(it);
   Moved(maker);
@@ -76,13 +78,15 @@ void Tickets::SetWait(uint64_t id, const Wait& wait) {
   due_.insert(id);  // what it waits for may have come already
 }
 
-void Tickets::SetMaker(uint64_t id, ReplicaNumber maker) {
+void Tickets::SetMaker(uint64_t id, ReplicaNumber maker, uint32_t from, bool fetch) {
   Ticket& ticket = tickets_.at(id);
   if (ticket.wait) {
     waiting_.erase({ticket.maker, id});
     waiting_.emplace(maker, id);
   }
   ticket.maker = maker;
+  ticket.maker_from = from;
+  ticket.fetches += fetch ? 1 : 0;
 }
 
 void Tickets::SetLease(uint64_t id, ClaimId lease, uint32_t blocks) {

@@ -1,20 +1,18 @@
 // Tickets: who is computing which blocks, and who waits for them.
 //
 //   replica A   acquire(compute) ── nobody makes the rest ──► computation: A makes blocks [m, n)
-//   replica B   acquire ── the next block is A's ──► ticket; await ──► answered when A's last store
-//   of
-//               them is over, A failed, ended its request, or went; or when its time has come
+//   replica B   acquire ── the next block is A's ──► ticket; await ──► answered when A's last
+//               store of them is over, A failed, ended its request, or went; or at its time
 //
 // A computation is a range of block keys (the low halves of chain keys) in one index: a lookup of
 // one key says who makes it. A wrong match of such a key costs a wait, never a byte.
 //
 // Invariants:
 //  1. A computation ends with its range's last store, a store of it that brought nothing or found
-//  no
-//     room, its request, its replica, or its deadline; then its keys are out of the index.
+//     no room, its request, its replica, or its deadline; then its keys are out of the index. Peers
+//     are told of its beginning and end.
 //  2. A ticket ends with its request, its replica, its deadline, or an answer that says that
-//  nothing
-//     more is being made. Each await is answered once.
+//     nothing more is being made. Each await is answered once.
 //  3. Who has begun never waits: a replica is never told to wait for itself.
 //
 // It decides nothing about claims: the router answers. Owner thread only.
@@ -31,12 +29,15 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "node/core/feeds.h"
 #include "node/core/ledger.h"
 
 namespace pando {
 
 class Tickets {
  public:
+  explicit Tickets(Feeds* feeds) : feeds_(feeds) {}
+
   struct Wait {
     SessionId session;
     uint64_t serial = 0;
@@ -49,7 +50,9 @@ class Tickets {
     uint32_t blocks = 0;  // that it covers
     bool compute = false;
     Nanos deadline = 0;
-    ReplicaNumber maker;  // whom it waits for
+    ReplicaNumber maker;      // whom it waits for: a replica, a fetch or a peer
+    uint32_t maker_from = 0;  // the first block that this maker makes
+    uint32_t fetches = 0;     // begun for it
     std::optional<Wait> wait;
   };
 
@@ -68,7 +71,8 @@ class Tickets {
   Ticket* Find(ReplicaNumber replica, uint64_t id);
   // From now on it waits; a maker that moves, and time, make it due.
   void SetWait(uint64_t id, const Wait& wait);
-  void SetMaker(uint64_t id, ReplicaNumber maker);
+  // Another maker, of the blocks from `from` on; `fetch`: a fetch that was begun for it.
+  void SetMaker(uint64_t id, ReplicaNumber maker, uint32_t from, bool fetch);
   void SetLease(uint64_t id, ClaimId lease, uint32_t blocks);
   void EndWait(uint64_t id);
   void Close(uint64_t id);
@@ -78,6 +82,8 @@ class Tickets {
   // The same for all requests of a replica.
   std::vector<Wait> ReplicaOver(ReplicaNumber replica);
 
+  // Something of this maker's has come, or it makes nothing any more: who waits for it is due.
+  void Moved(ReplicaNumber maker);
   // Nobody may wait any longer: all that wait are due.
   void AllDue();
   // A ticket to look at again: its maker has moved or its time has come. Each once, in order.
@@ -102,9 +108,9 @@ class Tickets {
 
   static RequestKey KeyOf(const RequestRef& request) { return {request.replica, request.serial}; }
   void End(Computations::iterator computation);
-  void Moved(ReplicaNumber maker);
   Nanos DueAt(const Ticket& ticket) const;
 
+  Feeds* feeds_;
   uint64_t last_ = 0;
   std::map<uint64_t, Ticket> tickets_;
   std::map<RequestKey, uint64_t> by_request_;

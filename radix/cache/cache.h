@@ -46,6 +46,7 @@ class Cache {
   Match Find(SpaceId space, const Prompt& prompt, BlockCount limit) const;
   void AppendKeys(const Match& match, const Prompt& prompt, BlockCount to,
                   std::vector<uint64_t>* lows) const;
+  std::optional<uint64_t> ToldKey(const Match& match) const;
   std::optional<PathRef> Pin(const Match& match);
   void Unpin(PathRef path);
 

@@ -24,6 +24,13 @@ PageId Cache::FirstPage(const Run& run, uint32_t block) const {
   return PageId(*run.pages(tree_.shape(run), block));
 }
 
+std::optional<uint64_t> Cache::ToldKey(const Match& match) const {
+  if (match.blocks == BlockCount(0)) return std::nullopt;
+  const uint64_t key =
+      told_.Get(FirstPage(tree_.run(match.run.value()), match.run_blocks.value() - 1));
+  return key == 0 ? std::nullopt : std::optional(key);
+}
+
 // Whether what lies above the run's block `block` has been told; `above` is its name, 0: none.
 bool Cache::ToldAbove(const Run& run, uint32_t block, uint64_t* above) const {
   *above = 0;
