@@ -23,7 +23,9 @@ PromptData BlocksPrompt(uint32_t seed, uint32_t blocks, uint32_t more_tokens) {
 }
 
 CoreDriver::CoreDriver(const Options& options)
-    : core_({.cache = {}, .slab_bytes = options.slab_bytes}, this) {
+    : core_({.cache = {.key_secret = "", .extent_pages_max = options.extent_pages},
+             .slab_bytes = options.slab_bytes},
+            this) {
   for (uint32_t i = 0; i < options.extents; ++i) Input(ExtentReady{ExtentId(i)});
 }
 
@@ -41,6 +43,7 @@ void CoreDriver::Keep(std::vector<Output>* outputs) {
     }
     if (auto* log = std::get_if<LogLine>(&output)) logs.push_back(std::move(*log));
     if (auto* close = std::get_if<CloseSession>(&output)) closes.push_back(std::move(*close));
+    if (elsewhere) elsewhere(std::move(output));
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -50,6 +51,7 @@ class CoreDriver : public StepListener {
   struct Options {
     uint32_t extents = 1;
     Bytes slab_bytes = kExtentBytes;
+    uint32_t extent_pages = 0;  // as PrefixCache::Options::extent_pages_max
   };
   CoreDriver() : CoreDriver(Options{}) {}
   explicit CoreDriver(const Options& options);
@@ -61,6 +63,7 @@ class CoreDriver : public StepListener {
   std::vector<CloseSession> closes;
   std::map<uint64_t, Answer> awaited;  // answers that came by themselves, by serial
   std::map<std::string, uint64_t, std::less<>> steps;
+  std::function<void(Output)> elsewhere;  // takes what is for peers and for the transfer engine
 
   void Input(pando::Input input);
   void Advance(Nanos by);
