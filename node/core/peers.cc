@@ -260,6 +260,14 @@ void Peers::Turn() {
   prefilling_->Sweep(kSweepPlaces);
 }
 
+void Peers::Left(BootId boot) {
+  for (auto& [id, peer] : peers_) {
+    if (peer->boot != boot || boot == BootId()) continue;
+    Over(id, peer.get());
+    Lose(id, peer.get(), "it said goodbye");
+  }
+}
+
 void Peers::Leave() {
   if (!started() || leaving_) return;
   leaving_ = true;

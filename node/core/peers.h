@@ -62,6 +62,8 @@ class Peers {
   void Take(const FeedEnded& ended);
   // What is due: hellos, feeds to be opened again, silence; a small step of the directories' sweep.
   void Turn();
+  // This life of a peer leaves.
+  void Left(BootId boot);
   // The node ends: says goodbye to all.
   void Leave();
   PeerNews TakeNews() { return std::exchange(news_, {}); }

@@ -123,7 +123,10 @@ DoneAnswer Router::ServePeer(GrantId, const DoneRequest& request) {
 }
 
 GoodbyeAnswer Router::ServePeer(GrantId, const GoodbyeRequest& request) {
-  if (guests_.Leave(request.boot)) GuestOver(request.boot, "it said goodbye");
+  if (guests_.Leave(request.boot)) {
+    GuestOver(request.boot, "it said goodbye");
+    peers_.Left(request.boot);
+  }
   return {};
 }
 

@@ -104,13 +104,25 @@ void ClusterDriver::Restart(uint32_t i) {
 
 std::vector<std::byte> ClusterDriver::Expected(const PromptData& prompt, uint32_t block,
                                                uint32_t shard) const {
-  // All that the block's KV depends on, in a form of its own.
-  std::string all = std::to_string(shard) + "/";
-  for (uint64_t i = 0; i < uint64_t{block + 1} * kBlock; ++i) {
-    all += std::to_string(prompt.tokens[i]) + ",";
+  // All that the block's KV depends on, mixed by a function of its own.
+  uint64_t state = shard + 1;
+  const auto mix = [&state](uint64_t value) {
+    state = (state ^ value) * 6364136223846793005u + 1442695040888963407u;
+  };
+  const auto mix_text = [&mix](uint64_t tag, const std::string& text) {
+    mix(tag);
+    for (const char c : text) mix(static_cast<unsigned char>(c));
+  };
+  const uint64_t end = uint64_t{block + 1} * kBlock;
+  for (uint64_t i = 0; i < end; ++i) mix(prompt.tokens[i]);
+  uint64_t begin = 0;
+  for (const auto& segment : prompt.segments) {
+    if (begin < end && !segment.scope.empty()) mix_text(begin, segment.scope);
+    begin = segment.end;
   }
-  for (const auto& segment : prompt.segments) all += segment.scope + ">";
-  uint64_t state = std::hash<std::string>()(all);
+  for (const auto& extra : prompt.extras) {
+    if (extra.block <= block) mix_text(extra.block, extra.bytes);
+  }
   std::vector<std::byte> bytes(options_.page_bytes.value());
   for (std::byte& byte : bytes) {
     state = state * 6364136223846793005u + 1442695040888963407u;

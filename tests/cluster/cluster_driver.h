@@ -33,7 +33,7 @@ class ClusterDriver {
     uint32_t extents = 1;
     uint32_t extent_pages = 0;  // as PrefixCache::Options::extent_pages_max
     uint64_t prefill_tokens_per_s = 0;
-    LoopbackOptions transfers;
+    LoopbackOptions transfers{};
   };
   explicit ClusterDriver(uint32_t nodes) : ClusterDriver(nodes, Options{}) {}
   ClusterDriver(uint32_t nodes, const Options& options);
