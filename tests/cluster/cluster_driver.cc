@@ -134,11 +134,16 @@ std::vector<std::byte> ClusterDriver::Expected(const PromptData& prompt, uint32_
 uint32_t ClusterDriver::Compute(uint32_t i, const PromptData& prompt) {
   const ReserveAnswer reserved = node(i).Reserve(engine(i), prompt);
   if (reserved.claim == ClaimId()) return 0;
+  Store(i, prompt, reserved.claim);
+  return reserved.to - reserved.from;
+}
+
+void ClusterDriver::Store(uint32_t i, const PromptData& prompt, ClaimId claim) {
   const std::vector<SessionId>& workers = engine(i).workers;
   for (uint32_t shard = 0; shard < workers.size(); ++shard) {
-    const BeginItem begun = node(i).Begin(workers[shard], reserved.claim);
+    const BeginItem begun = node(i).Begin(workers[shard], claim);
     EndItem end;
-    end.claim = reserved.claim;
+    end.claim = claim;
     for (uint32_t p = 0; p < begun.pages.size(); ++p) {
       const std::vector<std::byte> bytes = Expected(prompt, begun.first_block + p, shard);
       std::memcpy(PageOf(i, begun.pages[p], options_.page_bytes).data(), bytes.data(),
@@ -148,7 +153,6 @@ uint32_t ClusterDriver::Compute(uint32_t i, const PromptData& prompt) {
     EXPECT_EQ(node(i).End(workers[shard], end), Code::kOk);
   }
   Settle();
-  return reserved.to - reserved.from;
 }
 
 AcquireAnswer ClusterDriver::Acquire(uint32_t i, RequestId request, const PromptData& prompt,

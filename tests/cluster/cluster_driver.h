@@ -56,6 +56,8 @@ class ClusterDriver {
 
   // Computes and stores all full blocks of the prompt that are not there; returns how many.
   uint32_t Compute(uint32_t i, const PromptData& prompt);
+  // Writes and commits the pages of a reservation.
+  void Store(uint32_t i, const PromptData& prompt, ClaimId claim);
   // Acquires, awaits if there is a ticket, loads and verifies, settles; returns the blocks.
   uint32_t Get(uint32_t i, const PromptData& prompt, Nanos patience = kSecond);
   // The parts of Get, for who wants to act in between.
