@@ -100,6 +100,10 @@ bool PrefixCache::Drop(PathRef path, BlockCount block, ShardId shard, PageRef pa
   return impl_->cache.Drop(path, block, shard, page);
 }
 
+bool PrefixCache::Committed(PageRef page) const {
+  return impl_->cache.Committed(page);
+}
+
 bool PrefixCache::InBlock(PageRef page) const {
   return impl_->cache.InBlock(page);
 }

@@ -208,6 +208,8 @@ class PrefixCache {
   // away before. False if `page`, which the caller holds, is no longer that of the block's `shard`.
   bool Drop(PathRef path, BlockCount block, ShardId shard, PageRef page);
 
+  // Whether a page that the caller holds has been published.
+  bool Committed(PageRef page) const;
   // Whether a page that the caller holds is still some block's: false after a drop.
   bool InBlock(PageRef page) const;
 

@@ -255,8 +255,13 @@ bool Fetches::HoldPages(Fetch* fetch, Part* part) {
     context_->cache.Release(views);
     return false;
   }
+  // What an earlier part brought stays as it is: it may be read already.
   part->pages.reserve(views.size());
-  for (const PageView& view : views) part->pages.push_back({view});
+  for (const PageView& view : views) {
+    const bool there = context_->cache.Committed(view.page);
+    if (there) context_->cache.Release({&view, 1});
+    part->pages.push_back({.view = view, .open = !there, .good = there});
+  }
   return true;
 }
 
@@ -272,9 +277,11 @@ void Fetches::Pull(Fetch* fetch, Part part, const GrantAnswer& answer) {
   pull.page_bytes = answer.page_bytes;
   pull.pages.reserve(part.pages.size());
   for (size_t i = 0; i < part.pages.size(); ++i) {
-    pull.pages.push_back(
-        {static_cast<uint32_t>(i), answer.checksums[i], part.pages[i].view.page.page});
-    part.pages[i].view.checksum = answer.checksums[i];
+    Page& page = part.pages[i];
+    if (!page.open) continue;
+    page.view.checksum = answer.checksums[i];
+    part.pulling.push_back(static_cast<uint32_t>(i));
+    pull.pages.push_back({static_cast<uint32_t>(i), answer.checksums[i], page.view.page.page});
   }
   context_->outputs->emplace_back(std::move(pull));
   fetch_of_.emplace(part.id, fetch->number);
@@ -287,26 +294,26 @@ void Fetches::Take(const PullPages& pages) {
   Fetch* fetch = FindPart(pages.pull, &part);
   PANDO_CHECK(fetch != nullptr) << "outcomes of pull " << pages.pull << ", which is over";
   for (const PullPages::Page& page : pages.pages) {
-    Outcome(fetch, part, page.position, page.outcome);
+    PANDO_CHECK(page.position < part->pulling.size()) << "the outcome of no page";
+    Outcome(fetch, part, part->pulling[page.position], page.outcome);
   }
 }
 
-void Fetches::Outcome(Fetch* fetch, Part* part, uint32_t position, PageOutcome outcome) {
-  PANDO_CHECK(position < part->pages.size() && part->pages[position].open)
-      << "a second outcome of page " << position;
-  Page& page = part->pages[position];
+void Fetches::Outcome(Fetch* fetch, Part* part, uint32_t index, PageOutcome outcome) {
+  Page& page = part->pages[index];
+  PANDO_CHECK(page.open) << "a second outcome of page " << index;
   page.open = false;
   const uint32_t blocks = part->to - part->from;
   if (outcome == PageOutcome::kArrived) {
     ++part->pulled.pages;
     page.good =
         !fetch->over &&
-        context_->cache.Commit(fetch->reservation.path, BlockCount(part->from + position % blocks),
-                               ShardId(position / blocks), page.view.page, page.view.checksum);
+        context_->cache.Commit(fetch->reservation.path, BlockCount(part->from + index % blocks),
+                               ShardId(index / blocks), page.view.page, page.view.checksum);
     context_->counters.peer_pages_stored += page.good ? 1 : 0;
   } else if (outcome == PageOutcome::kBad) {
     ++part->pulled.bad;
-    part->bad.push_back(position);
+    part->bad.push_back(index);
   } else {
     ++part->pulled.failed;
   }

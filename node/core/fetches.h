@@ -88,7 +88,8 @@ class Fetches {
     uint32_t from = 0, to = 0;  // blocks
     bool retried = false;       // it is the second try for them
     std::optional<GrantId> grant;
-    std::vector<Page> pages;  // of [from, to), shard-major; none before the grant
+    std::vector<Page> pages;        // of [from, to), shard-major; none before the grant
+    std::vector<uint32_t> pulling;  // which of them the pull names, in its order
     Peers::Pulled pulled;
     std::vector<uint32_t> bad;
   };
@@ -120,7 +121,7 @@ class Fetches {
   void Pull(Fetch* fetch, Part part, const GrantAnswer& answer);
   void SayDone(const Part& part);
   void AskAnother(Fetch* fetch, const Part& part, uint32_t from);
-  void Outcome(Fetch* fetch, Part* part, uint32_t position, PageOutcome outcome);
+  void Outcome(Fetch* fetch, Part* part, uint32_t index, PageOutcome outcome);
   Fetch* FindPart(uint64_t id, Part** part);
   Part TakePart(Fetch* fetch, uint64_t id);
   void Finish(Fetch* fetch);

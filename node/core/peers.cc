@@ -179,13 +179,12 @@ void Peers::Take(FeedArrived& arrived) {
       if (peer->reader.complete()) peer->failures = 0;
       [[fallthrough]];
     case FeedVerdict::kRepeated:
-    case FeedVerdict::kWaiting:
       WakeAt(id, peer, context_->now + kSilence);
       return;
     case FeedVerdict::kOtherBoot:
       CloseStream(id, peer);
       return Lose(id, peer, "it began another life");
-    default:
+    default:  // kWaiting too: a stream begins with a snapshot, if one is wanted
       CloseStream(id, peer);
       ++context_->counters.feeds_broken;
       return Lose(id, peer, "its feed had a gap, a wrong digest or no sense: taken anew");

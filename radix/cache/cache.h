@@ -59,6 +59,7 @@ class Cache {
   BlockCount Commit(PathRef path, BlockCount from, ShardId shard, std::span<const PageView> pages,
                     std::span<const uint64_t> checksums);
   uint64_t PagesToWrite(const Reservation& reservation) const;
+  bool Committed(PageRef page) const;
   bool InBlock(PageRef page) const;
   bool Drop(PathRef path, BlockCount block, ShardId shard, PageRef page);
   BlockCount Evict(SpaceId space, BlockCount blocks);

@@ -79,6 +79,12 @@ BlockCount Cache::Commit(PathRef path, BlockCount from, ShardId shard,
   return BlockCount(done);
 }
 
+bool Cache::Committed(PageRef page) const {
+  const PageState state = pages_.entry(page.page).state;
+  return pages_.ref(page.page) == page &&
+         (state == PageState::kCommitted || state == PageState::kHeld);
+}
+
 // The pages of the reservation that are still to be committed.
 uint64_t Cache::PagesToWrite(const Reservation& reservation) const {
   const PathRef path = reservation.path;

@@ -177,11 +177,22 @@ bool PeerNet::TakeEvents() {
   return false;
 }
 
+// The oldest of some two nodes that can pass.
+std::deque<PeerNet::Message>::iterator PeerNet::NextMessage() {
+  std::set<std::pair<uint32_t, uint32_t>> seen;
+  std::vector<std::deque<Message>::iterator> heads;
+  for (auto it = messages_.begin(); it != messages_.end(); ++it) {
+    if (parted_.contains({it->from, it->to}) || !seen.emplace(it->from, it->to).second) continue;
+    if (!random) return it;
+    heads.push_back(it);
+  }
+  return heads.empty() ? messages_.end() : heads[random(heads.size())];
+}
+
 bool PeerNet::Deliver() {
   if (TakeEvents()) return true;
-  const auto next = std::find_if(messages_.begin(), messages_.end(), [this](const Message& m) {
-    return !parted_.contains({m.from, m.to});
-  });
+  if (random && random(2) == 0 && transfers_.Step()) return true;
+  const auto next = NextMessage();
   if (next != messages_.end()) {
     Message message = std::move(*next);
     messages_.erase(next);

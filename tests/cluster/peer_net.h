@@ -53,6 +53,9 @@ class PeerNet {
   Nanos NextTime() const;
   void Partition(uint32_t a, uint32_t b, bool parted);
 
+  // Below n; chooses what is delivered next, with order kept only from node to node. Else the
+  // oldest.
+  std::function<uint64_t(uint64_t)> random;
   // Changes messages on their way, or drops them (false).
   std::function<bool(uint32_t from, uint32_t to, PeerAnswerBody*)> on_answer;
   std::function<bool(uint32_t from, uint32_t to, SendFeed*)> on_feed;
@@ -111,6 +114,7 @@ class PeerNet {
   void EndFeedOf(uint64_t serving, const std::string& why);
   std::map<uint64_t, Feed>::iterator FindFeed(uint32_t reader, uint64_t stream);
   bool TakeEvents();
+  std::deque<Message>::iterator NextMessage();
   bool Take(uint32_t member, AnswerPeer* answer);
   bool Take(uint32_t member, SendFeed* feed);
   bool Take(uint32_t member, EndFeed* end);

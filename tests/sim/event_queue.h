@@ -1,4 +1,5 @@
-// The simulated clock: what happens next, in order of time, then of scheduling. One thread.
+// The simulated clock: what happens next, in order of time, then of scheduling. Delays are in units
+// of a tenth of a millisecond. One thread.
 #ifndef PANDO_TESTS_SIM_EVENT_QUEUE_H_
 #define PANDO_TESTS_SIM_EVENT_QUEUE_H_
 
@@ -20,9 +21,9 @@ class EventQueue {
   void At(Nanos time, std::function<void()> run) {
     events_.push({time < now_ ? now_ : time, ++last_, std::move(run)});
   }
-  void After(uint64_t delay, std::function<void()> run) {
-    At(now_ + static_cast<Nanos>(delay), std::move(run));
-  }
+  // The time so many units from now.
+  Nanos In(uint64_t delay) const { return now_ + static_cast<Nanos>(delay) * kUnit; }
+  void After(uint64_t delay, std::function<void()> run) { At(In(delay), std::move(run)); }
 
   // Runs the next event. There must be one.
   void RunNext() {
@@ -33,6 +34,8 @@ class EventQueue {
   }
 
  private:
+  static constexpr Nanos kUnit = 100'000;
+
   struct Event {
     Nanos time;
     uint64_t order;

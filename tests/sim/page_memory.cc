@@ -2,12 +2,28 @@
 
 #include <algorithm>
 
+#include "transfer/memory/page_copy.h"
+
 namespace pando::sim {
+
+uint64_t Checksum(const Stamp& stamp) {
+  return PageChecksum(std::as_bytes(std::span(&stamp, 1)));
+}
+
+PageMemory::Accessor PageMemory::EnterAlone(PageId page) {
+  checker_->Expect(accessors_of_[page].empty(), "a page is pulled while another may touch it");
+  const Accessor accessor = Enter({&page, 1});
+  alone_.insert(page);
+  return accessor;
+}
 
 PageMemory::Accessor PageMemory::Enter(std::span<const PageId> pages) {
   const Accessor accessor = ++last_;
   pages_of_[accessor].assign(pages.begin(), pages.end());
-  for (PageId page : pages) accessors_of_[page].push_back(accessor);
+  for (PageId page : pages) {
+    checker_->Expect(!alone_.contains(page), "a page is touched while it may be pulled");
+    accessors_of_[page].push_back(accessor);
+  }
   return accessor;
 }
 
@@ -15,7 +31,10 @@ void PageMemory::Leave(Accessor accessor) {
   auto it = pages_of_.find(accessor);
   checker_->Expect(it != pages_of_.end(), "a copy ended twice (a fault of the simulator)");
   if (it == pages_of_.end()) return;
-  for (PageId page : it->second) std::erase(accessors_of_[page], accessor);
+  for (PageId page : it->second) {
+    std::erase(accessors_of_[page], accessor);
+    if (accessors_of_[page].empty()) alone_.erase(page);
+  }
   pages_of_.erase(it);
 }
 

@@ -6,7 +6,9 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "radix/base/ids.h"
@@ -18,12 +20,11 @@ namespace pando::sim {
 struct Stamp {
   uint64_t space = 0;   // number of the geometry
   uint64_t prefix = 0;  // hash of all tokens and scopes up to the block's end
-  uint32_t shard = 0;
+  uint64_t shard = 0;
   friend bool operator==(const Stamp&, const Stamp&) = default;
 };
-inline uint64_t Checksum(const Stamp& stamp) {
-  return Mix(Mix(stamp.space, stamp.prefix), stamp.shard);
-}
+static_assert(std::has_unique_object_representations_v<Stamp>, "its bytes are what peers pull");
+uint64_t Checksum(const Stamp& stamp);
 
 class PageMemory {
  public:
@@ -32,9 +33,15 @@ class PageMemory {
   explicit PageMemory(Checker* checker) : checker_(checker) {}
 
   Accessor Enter(std::span<const PageId> pages);
+  // A transfer from a peer, which may write the page at any time: nobody else may touch it.
+  Accessor EnterAlone(PageId page);
   void Leave(Accessor accessor);
   void Write(Accessor accessor, PageId page, const Stamp& stamp);
   Stamp Read(Accessor accessor, PageId page) const;
+  // The page's bytes, for transfers.
+  std::span<std::byte> BytesOf(PageId page) {
+    return std::as_writable_bytes(std::span(&stamps_[page], 1));
+  }
   uint64_t accessors() const { return pages_of_.size(); }
 
  private:
@@ -44,6 +51,7 @@ class PageMemory {
   std::map<PageId, Stamp> stamps_;
   std::map<PageId, std::vector<Accessor>> accessors_of_;
   std::map<Accessor, std::vector<PageId>> pages_of_;
+  std::set<PageId> alone_;  // entered alone
   Accessor last_ = 0;
 };
 

@@ -94,7 +94,7 @@ void Replica::LoseSocket(size_t index) {
 }
 
 void Replica::LeaveCopies(Process* process) {
-  for (const auto& [accessor, store] : process->copies) world_.memory->Leave(accessor);
+  for (const auto& [accessor, store] : process->copies) world_.node->memory().Leave(accessor);
   process->copies.clear();
 }
 
@@ -155,7 +155,7 @@ void Replica::Act() {
 
 Nanos Replica::ClaimDeadline() {
   const uint64_t life = world_.random->OneIn(3) ? 300 : 20'000;
-  return world_.events->now() + static_cast<Nanos>(world_.random->Below(life));
+  return world_.events->In(world_.random->Below(life));
 }
 
 void Replica::NewRequest() {
@@ -163,10 +163,9 @@ void Replica::NewRequest() {
   request->id = RequestId(++last_request_);
   request->prompt = RandomPrompt(world_.random);
   request->prompt_tokens = request->prompt.data.tokens.size();
-  AcquireRequest acquire{request->id, request->prompt.data, 0, ClaimDeadline()};
-  const Nanos deadline = world_.random->OneIn(10)
-                             ? world_.events->now() + static_cast<Nanos>(world_.random->Below(60))
-                             : 0;
+  AcquireRequest acquire{request->id, request->prompt.data, 0, ClaimDeadline(),
+                         /*compute=*/world_.random->OneIn(2)};
+  const Nanos deadline = world_.random->OneIn(10) ? world_.events->In(world_.random->Below(60)) : 0;
   world_.node->Send(scheduler().session, std::move(acquire), deadline,
                     [this, request](const Answer& answer) {
                       if (answer.code != Code::kOk) return;
@@ -174,16 +173,37 @@ void Replica::NewRequest() {
                       const uint64_t tokens = uint64_t{hit.blocks} * kBlockTokens;
                       world_.checker->Expect(hit.blocks == 0 || tokens < request->prompt_tokens,
                                              "all tokens of a prompt were served");
-                      if (hit.claim == ClaimId()) return StoreRequest(request);
-                      auto job = std::make_shared<Job>();
-                      job->claim = hit.claim;
-                      job->prompt = request->prompt;
-                      job->done = [this, request, blocks = hit.blocks](bool ok) {
-                        if (ok) request->loaded_blocks = blocks;
-                        StoreRequest(request);
-                      };
-                      Run(job);
+                      if (hit.ticket != 0 && !world_.random->OneIn(4)) return Await(request, hit);
+                      LoadRequest(request, hit.claim, hit.blocks);
                     });
+}
+
+void Replica::Await(const RequestRef& request, const AcquireAnswer& hit) {
+  const Nanos until = world_.events->In(world_.random->Below(5000));
+  world_.node->Send(
+      scheduler().session, AwaitRequest{hit.ticket, until}, 0,
+      [this, request, hit](const Answer& answer) {
+        const auto* more = std::get_if<AwaitAnswer>(&answer.body);
+        if (more == nullptr) return LoadRequest(request, hit.claim, hit.blocks);
+        world_.checker->Expect(more->blocks >= hit.blocks, "an await took blocks away");
+        if (more->claim == ClaimId()) return LoadRequest(request, hit.claim, hit.blocks);
+        world_.checker->Expect(uint64_t{more->blocks} * kBlockTokens < request->prompt_tokens,
+                               "all tokens of a prompt were served");
+        awaited_blocks_ += more->blocks - hit.blocks;
+        LoadRequest(request, more->claim, more->blocks);
+      });
+}
+
+void Replica::LoadRequest(const RequestRef& request, ClaimId claim, uint32_t blocks) {
+  if (claim == ClaimId()) return StoreRequest(request);
+  auto job = std::make_shared<Job>();
+  job->claim = claim;
+  job->prompt = request->prompt;
+  job->done = [this, request, blocks](bool ok) {
+    if (ok) request->loaded_blocks = blocks;
+    StoreRequest(request);
+  };
+  Run(job);
 }
 
 void Replica::StoreRequest(const RequestRef& request) {
@@ -195,7 +215,7 @@ void Replica::StoreRequest(const RequestRef& request) {
   }
   reserve.to = request->prompt.blocks();
   reserve.claim_deadline = ClaimDeadline();
-  const Nanos deadline = world_.random->OneIn(15) ? world_.events->now() + 5 : 0;
+  const Nanos deadline = world_.random->OneIn(15) ? world_.events->In(5) : 0;
   world_.node->Send(scheduler().session, std::move(reserve), deadline,
                     [this, request](const Answer& answer) {
                       const auto* place = std::get_if<ReserveAnswer>(&answer.body);

@@ -3,7 +3,7 @@
 // and comes back, always within the protocol: pages are touched only from an accepted Begin on,
 // until it has said End or its process is gone.
 //
-//   request   acquire ─► begin, read, end (each shard) ─► reserve ─► begin, write, end ─► settle
+//   request   acquire ─► await ─► begin, read, end (each shard) ─► reserve ─► ... ─► settle
 //   process   attached ─┬─► socket ends ─► exit, or attach again with `replaces`
 //                       └─► exit ─► socket ends
 //
@@ -12,6 +12,7 @@
 #define PANDO_TESTS_SIM_REPLICA_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -28,7 +29,6 @@ struct World {
   EventQueue* events;
   Random* random;
   Checker* checker;
-  PageMemory* memory;
   SimNode* node;
 };
 
@@ -50,6 +50,7 @@ class Replica {
   uint64_t requests() const { return settled_; }
   uint64_t blocks_loaded() const { return blocks_loaded_; }
   uint64_t deaths() const { return deaths_; }
+  uint64_t awaited_blocks() const { return awaited_blocks_; }
 
  private:
   struct Process {
@@ -94,6 +95,8 @@ class Replica {
   // Requests.
   void Act();
   void NewRequest();
+  void Await(const RequestRef& request, const AcquireAnswer& hit);
+  void LoadRequest(const RequestRef& request, ClaimId claim, uint32_t blocks);
   void StoreRequest(const RequestRef& request);
   void StorePrompt();
   void SettleRequestNow(const RequestRef& request);
@@ -118,6 +121,7 @@ class Replica {
   std::vector<Process> processes_;  // scheduler (or both), then the workers
   bool stopping_ = false;
   uint64_t last_request_ = 0, settled_ = 0, blocks_loaded_ = 0, deaths_ = 0;
+  uint64_t awaited_blocks_ = 0;
   std::vector<ClaimId> recent_;  // claims, over or not, to abort or misuse
 };
 

@@ -44,7 +44,7 @@ Stamp Replica::Expected(const Job& job, uint32_t block, uint32_t shard) const {
 void Replica::Touch(const JobRef& job, const BeginItem& item, uint32_t shard) {
   Process& process = processes_[WorkerIndex(shard)];
   world_.checker->Expect(item.store == job->store, "a load became a store");
-  const PageMemory::Accessor accessor = world_.memory->Enter(item.pages);
+  const PageMemory::Accessor accessor = world_.node->memory().Enter(item.pages);
   process.copies[accessor] = item.store;
   if (item.store) {
     Write(job, item, shard, accessor, /*all=*/false);
@@ -66,7 +66,7 @@ EndItem Replica::Read(const JobRef& job, const BeginItem& item, uint32_t shard,
   end.claim = item.claim;
   for (uint32_t i = 0; i < item.pages.size(); ++i) {
     const Stamp expected = Expected(*job, item.first_block + i, shard);
-    world_.checker->Expect(world_.memory->Read(accessor, item.pages[i]) == expected,
+    world_.checker->Expect(world_.node->memory().Read(accessor, item.pages[i]) == expected,
                            "a wrong page was loaded");
     world_.checker->Expect(item.checksums[i] == Checksum(expected), "a wrong checksum came");
   }
@@ -92,7 +92,7 @@ EndItem Replica::Write(const JobRef& job, const BeginItem& item, uint32_t shard,
       stamp.prefix = world_.random->Next();
       end.bad_pages.push_back(i);
     }
-    world_.memory->Write(accessor, item.pages[i], stamp);
+    world_.node->memory().Write(accessor, item.pages[i], stamp);
   }
   end.failed = all && world_.random->OneIn(20);
   return end;
@@ -105,7 +105,7 @@ void Replica::Finish(const JobRef& job, const BeginItem& item, uint32_t shard,
   if (process.life != life || !process.copies.contains(accessor)) return;
   EndItem end = item.store ? Write(job, item, shard, accessor, /*all=*/true)
                            : Read(job, item, shard, accessor);
-  world_.memory->Leave(accessor);
+  world_.node->memory().Leave(accessor);
   process.copies.erase(accessor);
   if (!process.attached) return;
   const bool good = end.bad_pages.empty() && !end.failed;

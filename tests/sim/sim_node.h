@@ -1,5 +1,6 @@
 // One node: a real NodeCore behind simulated sockets. Messages and answers take time, keep their
-// order within a session, and are lost when its socket ends. One thread.
+// order within a session, and are lost when its socket ends. What is for peers goes to `carry`;
+// pages that peers pull or are pulled from are watched. One thread.
 #ifndef PANDO_TESTS_SIM_SIM_NODE_H_
 #define PANDO_TESTS_SIM_SIM_NODE_H_
 
@@ -10,6 +11,7 @@
 #include "node/core/node_core.h"
 #include "tests/sim/checker.h"
 #include "tests/sim/event_queue.h"
+#include "tests/sim/page_memory.h"
 #include "tests/sim/random.h"
 
 namespace pando::sim {
@@ -24,6 +26,13 @@ class SimNode {
   };
 
   SimNode(const Options& options, EventQueue* events, Random* random, Checker* checker);
+
+  // Takes the outputs that are for peers; none: the node is alone.
+  std::function<void(Output)> carry;
+  void FromPeers(Input input);
+  // Its slab is there.
+  void AddExtents();
+  PageMemory& memory() { return memory_; }
 
   SessionId Open();
   // `on_answer` is called only if the answer reaches the process.
@@ -43,6 +52,8 @@ class SimNode {
 
   void Step(Input input);
   void Deliver(const SendAnswer& send);
+  void Watch(const Output& output);
+  void Watch(const TransferEvent& event);
   void ScheduleTick();
   uint64_t Delay() { return random_->OneIn(20) ? random_->Below(3000) : random_->Below(30); }
 
@@ -50,6 +61,10 @@ class SimNode {
   Random* random_;
   Checker* checker_;
   NodeCore core_;
+  PageMemory memory_;
+  std::map<std::pair<uint64_t, uint64_t>, PageMemory::Accessor> offered_;  // by grant
+  std::map<uint64_t, std::vector<PageMemory::Accessor>> pulled_;           // by pull, by position
+  const uint32_t extents_;
   uint64_t check_every_;
   std::map<SessionId, Wire> wires_;
   uint64_t last_session_ = 0, last_serial_ = 0, steps_ = 0;

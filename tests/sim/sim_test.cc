@@ -49,7 +49,27 @@ TEST(SimulationTest, ASeedGivesOneHash) {
   const SimulationReport again = RunSound({.seed = 7, .steps = kSteps / 4});
   EXPECT_EQ(first.hash, again.hash);
   EXPECT_NE(first.hash, RunSound({.seed = 8, .steps = kSteps / 4}).hash);
+  const SimulationOptions cluster{.seed = 7, .steps = kSteps / 4, .nodes = 3};
+  EXPECT_EQ(RunSound(cluster).hash, RunSound(cluster).hash);
 }
+
+// FAULTS B2, B6, D4, D6, E1 to E7, G4: nodes that share, parted, slow, lossy, with pages that come
+// wrong.
+class SimulationOfCluster : public ::testing::TestWithParam<uint64_t> {};
+
+TEST_P(SimulationOfCluster, KeepsEveryPromise) {
+  const auto nodes = static_cast<uint32_t>(2 + GetParam() % 4);
+  const SimulationReport report =
+      RunSound({.seed = GetParam(), .steps = kSteps, .nodes = nodes, .replicas = 3});
+  EXPECT_GT(report.deaths, 20u);
+  EXPECT_GT(report.fetched_pages, 500u);
+  EXPECT_GT(report.awaited_blocks, 300u);
+  EXPECT_GT(report.hit_peer, 0u);
+  EXPECT_GT(report.bad_pages_pulled + report.feeds_broken, 0u);
+}
+
+// 2, 23 and 34 have found faults.
+INSTANTIATE_TEST_SUITE_P(Seeds, SimulationOfCluster, ::testing::Values(1, 2, 3, 4, 23, 34));
 
 // FAULTS A8
 TEST(SimulationTest, KeepsEveryPromiseWhenAllKeysCollide) {
