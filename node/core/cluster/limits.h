@@ -1,0 +1,39 @@
+// Every limit of the protocol between nodes (proto/pando/v1/peer.proto), in one place; those of
+// prompts and pages are in node/core/limits.h. An error that names one says what was found, what is
+// allowed and what to do.
+#ifndef PANDO_NODE_CORE_CLUSTER_LIMITS_H_
+#define PANDO_NODE_CORE_CLUSTER_LIMITS_H_
+
+#include <cstdint>
+
+#include "radix/base/ids.h"
+
+namespace pando::limits {
+
+inline constexpr uint32_t kPeerProtocolVersion = 0;  // changes until 1 is frozen
+inline constexpr uint32_t kPeers = 256;              // that one node may be told of
+
+// ---- Messages
+inline constexpr uint64_t kPeerMessageBytes = 16ull << 20;
+inline constexpr uint32_t kNodeNameBytes = 64;
+inline constexpr uint32_t kDataAddressBytes = 128;
+inline constexpr uint32_t kIdentityBytes = 1u << 20;  // of one space
+inline constexpr uint32_t kPeerTextBytes = 1024;      // a message or a reason; longer ones are cut
+inline constexpr uint32_t kPagesPerGrant = 1u << 20;
+static_assert(uint64_t{kPagesPerGrant} * (4 + 8) + 2 * kPeerTextBytes < kPeerMessageBytes);
+inline constexpr uint32_t kGrantsPerDone = 4096;     // let go, and with bad pages
+inline constexpr uint32_t kKeysPerPiece = 1u << 20;  // of a feed, in all four columns
+static_assert(uint64_t{kKeysPerPiece} * 8 + kPeerTextBytes < kPeerMessageBytes);
+inline constexpr Nanos kGrantLife = 600'000'000'000;  // asked for or given, at most
+
+// ---- Calls. A peer that wants more is told so; the others notice nothing.
+inline constexpr uint32_t kPeerCalls = 256;          // at once, of all who ask
+inline constexpr uint32_t kPeerFeeds = 2 * kPeers;   // at once, of all who ask
+inline constexpr uint32_t kCallsPerConnection = 64;  // and feeds
+inline constexpr uint32_t kAsksPerPeer = 256;        // at once, of this node
+inline constexpr Nanos kPeerCallLife =
+    60'000'000'000;  // a call's deadline is at most this far away
+
+}  // namespace pando::limits
+
+#endif  // PANDO_NODE_CORE_CLUSTER_LIMITS_H_
