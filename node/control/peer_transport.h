@@ -1,0 +1,58 @@
+// What both sides of the protocol between nodes ask of gRPC alike. Stateless; any thread.
+#ifndef PANDO_NODE_CONTROL_PEER_TRANSPORT_H_
+#define PANDO_NODE_CONTROL_PEER_TRANSPORT_H_
+
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/status.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "node/core/peer_messages.h"
+
+namespace pando::control {
+
+// Who a node is to its peers, and whom it believes. Without TLS for now: whoever reaches the port
+// is a peer, which is why it may be beyond loopback only where the operator says so.
+struct PeerCredentials {
+  std::shared_ptr<grpc::ServerCredentials> server;
+  std::shared_ptr<grpc::ChannelCredentials> client;
+};
+PeerCredentials MakePeerCredentials();
+
+// How soon a peer is noticed to be gone that says nothing any more: one ping after so long without
+// a message, and its answer.
+inline constexpr int kKeepaliveMillis = 10'000;
+inline constexpr int kKeepaliveTimeoutMillis = 5'000;
+
+// Takes the bytes without a copy.
+grpc::ByteBuffer BufferOf(std::string bytes);
+
+// A message in one piece; valid as long as this.
+class Flat {
+ public:
+  explicit Flat(const grpc::ByteBuffer& buffer);
+  std::string_view bytes() const {
+    return {reinterpret_cast<const char*>(slice_.begin()), slice_.size()};
+  }
+
+ private:
+  grpc::Slice slice_;
+};
+
+// How a feed's end travels: the code as gRPC's, with the message.
+grpc::Status StatusOf(PeerCode code, const std::string& message);
+// "UNAVAILABLE: connection refused".
+std::string TextOf(const grpc::Status& status);
+
+// "192.0.2.1:7000" and "[2001:db8::1]:7000" as gRPC's targets that need no DNS; nullopt: no such
+// address.
+std::optional<std::string> TargetOf(const std::string& address);
+
+}  // namespace pando::control
+
+#endif  // PANDO_NODE_CONTROL_PEER_TRANSPORT_H_

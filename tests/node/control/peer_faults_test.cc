@@ -1,0 +1,351 @@
+// What a PeerServer and a PeerClient do when the other side is slow, wrong, silent or gone.
+#include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "node/control/peer_codec.h"
+#include "node/control/peer_transport.h"
+#include "node/core/cluster/limits.h"
+#include "pando/v1/peer.grpc.pb.h"
+#include "tests/node/control/peer_examples.h"
+#include "tests/node/control/peer_pair.h"
+
+namespace pando::control {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::AllOf;
+using testing::HasSubstr;
+
+// A caller of one's own making.
+class Stranger {
+ public:
+  explicit Stranger(const std::string& address) {
+    grpc::ChannelArguments options;
+    options.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    channel_ =
+        grpc::CreateCustomChannel("ipv4:" + address, grpc::InsecureChannelCredentials(), options);
+  }
+  // Calls `path` with any bytes.
+  grpc::Status Call(const std::string& path, const std::string& bytes, std::string* answer,
+                    bool deadline = true) {
+    grpc::CompletionQueue queue;
+    grpc::GenericStub stub(channel_);
+    grpc::ClientContext context;
+    if (deadline) context.set_deadline(std::chrono::system_clock::now() + kWait);
+    grpc::Status status;
+    grpc::ByteBuffer in;
+    const auto reader = stub.PrepareUnaryCall(&context, path, BufferOf(bytes), &queue);
+    reader->StartCall();
+    reader->Finish(&in, &status, this);
+    void* tag = nullptr;
+    bool ok = false;
+    EXPECT_TRUE(queue.Next(&tag, &ok));
+    queue.Shutdown();
+    while (queue.Next(&tag, &ok)) {
+    }
+    if (answer != nullptr && status.ok()) *answer = Flat(in).bytes();
+    return status;
+  }
+  const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
+
+ private:
+  std::shared_ptr<grpc::Channel> channel_;
+};
+
+const char* PathOf(PeerCall call) {
+  return kPeerCallPaths[static_cast<size_t>(call)];
+}
+
+class PeerFaults : public PeerPair {
+ protected:
+  bool WaitCounter(const std::function<bool()>& reached) {
+    const Nanos deadline = Monotonic() + 20 * kSecond;
+    while (!reached()) {
+      if (Monotonic() > deadline) return false;
+      ::usleep(1000);
+    }
+    return true;
+  }
+};
+
+// FAULTS G2, E4
+TEST_F(PeerFaults, MalformedRequestsAreAnsweredAndCounted) {
+  Stranger stranger(server_->address());
+  std::string bytes;
+  ASSERT_TRUE(stranger.Call(PathOf(PeerCall::kHello), "\xff\xff", &bytes).ok());
+  const auto hello = DecodeAnswer(PeerCall::kHello, bytes);
+  ASSERT_TRUE(std::holds_alternative<PeerAnswerBody>(hello));
+  const auto& answer = std::get<HelloAnswer>(std::get<PeerAnswerBody>(hello));
+  EXPECT_EQ(answer.code, PeerCode::kInvalid);
+  EXPECT_THAT(answer.message, HasSubstr("no HelloRequest"));
+
+  GrantRequest grant = ExampleGrant();
+  grant.to = grant.from;
+  ASSERT_TRUE(stranger.Call(PathOf(PeerCall::kGrant), EncodeRequest(grant), &bytes).ok());
+  const auto granted = DecodeAnswer(PeerCall::kGrant, bytes);
+  ASSERT_TRUE(std::holds_alternative<PeerAnswerBody>(granted));
+  EXPECT_EQ(std::get<GrantAnswer>(std::get<PeerAnswerBody>(granted)).code, PeerCode::kInvalid);
+
+  const grpc::Status done = stranger.Call(PathOf(PeerCall::kDone), "", nullptr);
+  EXPECT_EQ(done.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(done.error_message(), HasSubstr("requester_boot_id"));
+  EXPECT_EQ(stranger.Call(kFeedPath, "", nullptr).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(server_->counters().refused_malformed, 4u);
+  EXPECT_EQ(stranger.Call("/pando.v1.Peer/Obey", "", nullptr).error_code(),
+            grpc::StatusCode::UNIMPLEMENTED);
+
+  // Another peer notices nothing.
+  EXPECT_EQ(owner_.Count<PeerAsks>() + owner_.Count<FeedAsked>(), 0u);
+  Ask(1, DoneRequest{BootId(1), {}, {}});
+  const auto asked = owner_.Next<PeerAsks>();
+  ASSERT_TRUE(asked.has_value());
+  server_->Take(AnswerPeer{asked->call, DoneAnswer{}});
+  EXPECT_TRUE(Answered(1).answer.has_value());
+}
+
+// FAULTS G2
+TEST_F(PeerFaults, OversizedMessagesAreRefused) {
+  Stranger stranger(server_->address());
+  const std::string much(limits::kPeerMessageBytes + 1, 'x');
+  const grpc::Status status = stranger.Call(PathOf(PeerCall::kGrant), much, nullptr);
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(TextOf(status), AllOf(HasSubstr("16777216")));
+  EXPECT_EQ(owner_.Count<PeerAsks>(), 0u);
+
+  GrantRequest grant = ExampleGrant();
+  grant.space_identity = much;
+  Ask(1, grant);
+  const PeerAnswered answered = Answered(1);
+  EXPECT_FALSE(answered.answer.has_value());
+  EXPECT_THAT(answered.why, HasSubstr("RESOURCE_EXHAUSTED"));
+}
+
+TEST_F(PeerFaults, ACallNeedsADeadline) {
+  Stranger stranger(server_->address());
+  const grpc::Status status =
+      stranger.Call(PathOf(PeerCall::kGoodbye), EncodeRequest(GoodbyeRequest{BootId(1), ""}),
+                    nullptr, /*deadline=*/false);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("deadline"));
+}
+
+// FAULTS G4: an owner that lies.
+TEST_F(PeerFaults, MalformedAnswersAreNone) {
+  Ask(1, ExampleGrant());
+  auto asked = owner_.Next<PeerAsks>();
+  ASSERT_TRUE(asked.has_value());
+  GrantAnswer answer = ExampleGranted();
+  answer.generations.pop_back();
+  server_->Take(AnswerPeer{asked->call, answer});
+  PeerAnswered answered = Answered(1);
+  EXPECT_FALSE(answered.answer.has_value());
+  EXPECT_THAT(answered.why, AllOf(HasSubstr("malformed"), HasSubstr("generations")));
+
+  const uint64_t stream = OpenAndAsk(1);
+  FeedPiece piece = ExamplePiece();
+  piece.boot = BootId(0);
+  Send(stream, piece, ExampleTotals());
+  const auto arrived = requester_.Next<FeedArrived>();
+  ASSERT_TRUE(arrived.has_value());
+  EXPECT_FALSE(arrived->piece.has_value());
+  EXPECT_FALSE(arrived->totals.has_value());
+  client_->FeedStepped(1);
+  Send(stream, ExamplePiece());
+  const auto next = requester_.Next<FeedArrived>();
+  ASSERT_TRUE(next.has_value());
+  EXPECT_TRUE(next->piece.has_value()) << "the stream itself goes on";
+}
+
+// FAULTS D4
+TEST_F(PeerFaults, AnOwnerThatDoesNotAnswerCostsADeadline) {
+  Ask(1, DoneRequest{BootId(1), {}, {}}, kSecond / 10);
+  const auto asked = owner_.Next<PeerAsks>();
+  ASSERT_TRUE(asked.has_value());
+  const PeerAnswered answered = Answered(1);
+  EXPECT_FALSE(answered.answer.has_value());
+  EXPECT_THAT(answered.why, HasSubstr("DEADLINE_EXCEEDED"));
+  EXPECT_TRUE(WaitCounter([&] { return server_->counters().gone == 1; })) << "its call is freed";
+  server_->Take(AnswerPeer{asked->call, DoneAnswer{}});  // too late, harmless
+  Ask(2, DoneRequest{BootId(1), {}, {}}, -kSecond);
+  EXPECT_THAT(Answered(2).why, HasSubstr("DEADLINE_EXCEEDED"));
+}
+
+// FAULTS D4
+TEST_F(PeerFaults, PeersThatAreNotThere) {
+  const std::string closed = server_->address();
+  server_.reset();
+  Ask(1, DoneRequest{BootId(1), {}, {}});
+  EXPECT_THAT(Answered(1).why, HasSubstr("UNAVAILABLE"));
+  Open(1);
+  const auto ended = requester_.Next<FeedEnded>();
+  ASSERT_TRUE(ended.has_value());
+  EXPECT_THAT(ended->why, HasSubstr("UNAVAILABLE"));
+
+  client_->Take(AskPeer{PeerId(99), 2, Monotonic() + kSecond, GoodbyeRequest{BootId(1), ""}});
+  EXPECT_THAT(Answered(2).why, HasSubstr("no peer"));
+  client_->SetPeers({{PeerId(8), "localhost:1"}});
+  client_->Take(AskPeer{PeerId(8), 3, Monotonic() + kSecond, GoodbyeRequest{BootId(1), ""}});
+  EXPECT_THAT(Answered(3).why, HasSubstr("numeric"));
+
+  // One that comes back is found again.
+  Serve({.listen = closed});
+  client_->SetPeers({{PeerId(9), closed}});
+  client_->Take(AskPeer{PeerId(9), 4, Monotonic() + 20 * kSecond, GoodbyeRequest{BootId(1), ""}});
+  const auto asked = owner_.Next<PeerAsks>();
+  ASSERT_TRUE(asked.has_value());
+  server_->Take(AnswerPeer{asked->call, GoodbyeAnswer{}});
+  EXPECT_TRUE(Answered(4).answer.has_value());
+}
+
+// FAULTS D4: it takes the connection and says nothing.
+TEST_F(PeerFaults, APeerThatIsSilent) {
+  const int silent = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(::bind(silent, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::listen(silent, 8), 0);
+  ASSERT_EQ(::getsockname(silent, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  client_->SetPeers({{kPeer, server_->address()},
+                     {PeerId(8), "127.0.0.1:" + std::to_string(ntohs(address.sin_port))}});
+  client_->Take(AskPeer{PeerId(8), 1, Monotonic() + kSecond / 2, GoodbyeRequest{BootId(1), ""}});
+  Ask(2, GoodbyeRequest{BootId(1), ""});
+  const auto asked = owner_.Next<PeerAsks>();
+  ASSERT_TRUE(asked.has_value());
+  server_->Take(AnswerPeer{asked->call, GoodbyeAnswer{}});
+  EXPECT_TRUE(Answered(2).answer.has_value()) << "the others' calls do not wait for it";
+  EXPECT_THAT(Answered(1).why, HasSubstr("DEADLINE_EXCEEDED"));
+  ::close(silent);
+}
+
+// FAULTS D4, G2
+TEST_F(PeerFaults, MoreCallsAndFeedsThanThereIsRoomFor) {
+  client_.reset();
+  server_.reset();
+  Serve({.calls_max = 2, .feeds_max = 1});
+  Connect();
+  Ask(1, DoneRequest{BootId(1), {}, {}});
+  Ask(2, DoneRequest{BootId(1), {}, {}});
+  const auto first = owner_.Next<PeerAsks>(), second = owner_.Next<PeerAsks>();
+  ASSERT_TRUE(first && second);
+  Ask(3, DoneRequest{BootId(1), {}, {}});
+  EXPECT_THAT(Answered(3).why, AllOf(HasSubstr("RESOURCE_EXHAUSTED"), HasSubstr("2 are allowed")));
+  OpenAndAsk(1);
+  Open(2);
+  const auto ended = requester_.Next<FeedEnded>();
+  ASSERT_TRUE(ended.has_value());
+  EXPECT_EQ(ended->stream, 2u);
+  EXPECT_THAT(ended->why, HasSubstr("RESOURCE_EXHAUSTED"));
+  EXPECT_EQ(server_->counters().refused_busy, 2u);
+  // What ends makes room.
+  server_->Take(AnswerPeer{first->call, DoneAnswer{}});
+  EXPECT_TRUE(requester_.Next<PeerAnswered>()->answer.has_value());
+  client_->Take(CloseFeed{1});
+  ASSERT_TRUE(owner_.Next<FeedDropped>().has_value());
+  Ask(4, DoneRequest{BootId(1), {}, {}});
+  EXPECT_TRUE(owner_.Next<PeerAsks>().has_value());
+  OpenAndAsk(3);
+}
+
+// FAULTS E5, D4: what it is behind with stays bounded, and the others go on.
+TEST_F(PeerFaults, AReaderThatDoesNotReadOn) {
+  const uint64_t slow = OpenAndAsk(1);
+  client_->SetPeers({{kPeer, server_->address()}, {PeerId(8), server_->address()}});
+  client_->Take(OpenFeed{PeerId(8), 2, FeedRequest{BootId(8), BootId(0), 0}});
+  const auto asked = owner_.Next<FeedAsked>();
+  ASSERT_TRUE(asked.has_value());
+  FeedPiece piece = ExamplePiece();
+  piece.removes.assign(limits::kKeysPerPiece / 4, 1);  // 2 MiB
+  uint64_t sent = 0;
+  for (bool ready = true; ready && sent < 100; ++sent) {
+    piece.sequence = sent + 1;
+    Send(slow, piece);
+    ready = owner_.Next<FeedReady>(milliseconds(500)).has_value();
+  }
+  EXPECT_LT(sent, 20u) << "a message goes when the last one has gone, into a bounded window";
+  ASSERT_TRUE(requester_.Next<FeedArrived>().has_value());
+  EXPECT_EQ(requester_.Count<FeedArrived>(), 0u) << "the owner has not stepped with it";
+
+  for (uint64_t i = 1; i <= 3; ++i) {
+    Send(asked->stream, ExamplePiece());
+    const auto arrived = requester_.Next<FeedArrived>();
+    ASSERT_TRUE(arrived.has_value());
+    EXPECT_EQ(arrived->stream, 2u);
+    client_->FeedStepped(2);
+    const auto ready = owner_.Next<FeedReady>();
+    ASSERT_TRUE(ready.has_value());
+    EXPECT_EQ(ready->stream, asked->stream);
+  }
+  for (uint64_t i = 2; i <= sent; ++i) {
+    client_->FeedStepped(1);
+    const auto arrived = requester_.Next<FeedArrived>();
+    ASSERT_TRUE(arrived.has_value() && arrived->piece.has_value());
+    EXPECT_EQ(arrived->piece->sequence, i) << "in order, none lost";
+  }
+  EXPECT_EQ(owner_.Next<FeedReady>()->stream, slow);
+}
+
+// FAULTS D4: whoever asks when the node stops is told.
+TEST_F(PeerFaults, AServerThatStopsTellsItsCallers) {
+  OpenAndAsk(1);
+  Ask(1, DoneRequest{BootId(1), {}, {}});
+  ASSERT_TRUE(owner_.Next<PeerAsks>().has_value());
+  const Nanos start = Monotonic();
+  server_.reset();
+  EXPECT_LT(Monotonic() - start, 10 * kSecond);
+  EXPECT_THAT(Answered(1).why, HasSubstr("UNAVAILABLE"));
+  const auto ended = requester_.Next<FeedEnded>();
+  ASSERT_TRUE(ended.has_value());
+  EXPECT_THAT(ended->why, HasSubstr("UNAVAILABLE"));
+}
+
+TEST_F(PeerFaults, AServerStopsThoughAReaderDoesNotRead) {
+  const uint64_t stream = OpenAndAsk(1);
+  FeedPiece piece = ExamplePiece();
+  piece.removes.assign(limits::kKeysPerPiece / 2, 1);
+  for (int i = 0; i < 20; ++i) {
+    Send(stream, piece);
+    if (!owner_.Next<FeedReady>(milliseconds(300))) break;
+  }
+  const Nanos start = Monotonic();
+  server_.reset();
+  EXPECT_LT(Monotonic() - start, 10 * kSecond);
+  client_->FeedStepped(1);
+  ASSERT_TRUE(requester_.Next<FeedArrived>().has_value());
+}
+
+TEST_F(PeerFaults, AClientThatStopsAnswersItsCallsAndFreesTheirs) {
+  OpenAndAsk(1);
+  Ask(1, DoneRequest{BootId(1), {}, {}});
+  ASSERT_TRUE(owner_.Next<PeerAsks>().has_value());
+  client_.reset();
+  const auto answered = requester_.Next<PeerAnswered>(milliseconds(0));
+  ASSERT_TRUE(answered.has_value()) << "before the destructor returns";
+  EXPECT_THAT(answered->why, HasSubstr("CANCELLED"));
+  EXPECT_TRUE(owner_.Next<FeedDropped>().has_value());
+  EXPECT_TRUE(WaitCounter([&] { return server_->counters().gone == 2; }));
+}
+
+TEST_F(PeerFaults, APeerThatIsNoLongerNamedLosesItsCallsAndItsFeed) {
+  OpenAndAsk(1);
+  Ask(1, DoneRequest{BootId(1), {}, {}});
+  ASSERT_TRUE(owner_.Next<PeerAsks>().has_value());
+  client_->SetPeers({});
+  EXPECT_FALSE(Answered(1).answer.has_value());
+  EXPECT_TRUE(requester_.Next<FeedEnded>().has_value());
+  EXPECT_TRUE(owner_.Next<FeedDropped>().has_value());
+}
+
+}  // namespace
+}  // namespace pando::control
