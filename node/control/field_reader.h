@@ -15,6 +15,7 @@
 
 #include "node/control/peer_codec.h"
 #include "node/core/cluster/limits.h"
+#include "node/core/limits.h"
 #include "node/core/problem.h"
 
 namespace pando::control {

@@ -1,6 +1,6 @@
-// Every limit of the protocol between nodes (proto/pando/v1/peer.proto), in one place; those of
-// prompts and pages are in node/core/limits.h. An error that names one says what was found, what is
-// allowed and what to do.
+// Every limit of the protocol between nodes (proto/pando/v1/peer.proto), that is of messages and
+// calls; those of prompts, pages and grants are in node/core/limits.h. An error that names one says
+// what was found, what is allowed and what to do.
 #ifndef PANDO_NODE_CORE_CLUSTER_LIMITS_H_
 #define PANDO_NODE_CORE_CLUSTER_LIMITS_H_
 
@@ -10,8 +10,7 @@
 
 namespace pando::limits {
 
-inline constexpr uint32_t kPeerProtocolVersion = 0;  // changes until 1 is frozen
-inline constexpr uint32_t kPeers = 256;              // that one node may be told of
+inline constexpr uint32_t kPeers = 256;  // that one node may be told of
 
 // ---- Messages
 inline constexpr uint64_t kPeerMessageBytes = 16ull << 20;
@@ -19,12 +18,9 @@ inline constexpr uint32_t kNodeNameBytes = 64;
 inline constexpr uint32_t kDataAddressBytes = 128;
 inline constexpr uint32_t kIdentityBytes = 1u << 20;  // of one space
 inline constexpr uint32_t kPeerTextBytes = 1024;      // a message or a reason; longer ones are cut
-inline constexpr uint32_t kPagesPerGrant = 1u << 20;
-static_assert(uint64_t{kPagesPerGrant} * (4 + 8) + 2 * kPeerTextBytes < kPeerMessageBytes);
-inline constexpr uint32_t kGrantsPerDone = 4096;     // let go, and with bad pages
-inline constexpr uint32_t kKeysPerPiece = 1u << 20;  // of a feed, in all four columns
+inline constexpr uint32_t kGrantsPerDone = 4096;      // let go, and with bad pages
+inline constexpr uint32_t kKeysPerPiece = 1u << 20;   // of a feed, in all four columns
 static_assert(uint64_t{kKeysPerPiece} * 8 + kPeerTextBytes < kPeerMessageBytes);
-inline constexpr Nanos kGrantLife = 600'000'000'000;  // asked for or given, at most
 
 // ---- Calls. A peer that wants more is told so; the others notice nothing.
 inline constexpr uint32_t kPeerCalls = 64;           // at once, of all who ask
