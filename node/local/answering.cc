@@ -34,11 +34,15 @@ void SessionServer::CarryOut(Output output) {
     if (session != nullptr) AddAnswer(session, send->serial, std::move(send->answer));
     return;
   }
-  const auto& close = std::get<CloseSession>(output);
-  Session* session = Find(close.session);
+  const auto* close = std::get_if<CloseSession>(&output);
+  if (close == nullptr) {
+    if (others_) others_(std::move(output));
+    return;
+  }
+  Session* session = Find(close->session);
   if (session == nullptr || session->ending) return;
   Log(LogLine::Level::kInfo, "session.ended_by_node",
-      {{"session", std::to_string(close.session.value())}, {"why", close.reason}});
+      {{"session", std::to_string(close->session.value())}, {"why", close->reason}});
   End(session);
 }
 

@@ -70,6 +70,10 @@ class SessionServer {
   // Called after every turn, when the core has done all there is to do.
   void SetAfterTurn(std::function<void()> after_turn) { after_turn_ = std::move(after_turn); }
 
+  // What the core puts out that is not a session's, such as what it says to peers. It must not
+  // deliver anything from within.
+  void SetOtherOutputs(std::function<void(Output&&)> others) { others_ = std::move(others); }
+
   size_t sessions() const { return sessions_.size(); }
 
  private:
@@ -128,6 +132,7 @@ class SessionServer {
   StepListener* const steps_;
   ProcessWatch processes_;
   std::function<void()> after_turn_;
+  std::function<void(Output&&)> others_;
 
   absl::flat_hash_map<SessionId, std::unique_ptr<Session>> sessions_;
   uint64_t last_session_ = 0;

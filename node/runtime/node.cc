@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "node/core/cluster/limits.h"
 #include "node/core/limits.h"
 #include "node/local/clock.h"
 #include "node/runtime/metrics.h"
@@ -32,6 +33,8 @@ constexpr int kExitFailed = 1;
 // Descriptors: one for each extent; a session's socket and its process's pidfd; all the rest.
 constexpr uint64_t kFdsPerSession = 2;
 constexpr uint64_t kFdsOfNode = 128;
+// A peer: a channel to it and one from it, and both engines' connections.
+constexpr uint64_t kFdsPerPeer = 6;
 
 BootId RandomBootId() {
   uint64_t id = 0;
@@ -93,6 +96,7 @@ Node::~Node() {
   http_.reset();
   admin_file_.reset();
   admin_.reset();
+  cluster_.reset();
   server_.reset();
   loop_.Unwatch(signal_watch_, signals_);
 }
@@ -107,7 +111,7 @@ absl::Status Node::Start() {
   server_ = std::make_unique<local::SessionServer>(
       server, &loop_, &core_, *std::move(listener),
       [log = log_](const LogLine& line) { log->Write(line); }, steps_);
-  for (const auto start : {&Node::ServeAdmin, &Node::ServeHttp}) {
+  for (const auto start : {&Node::ServeAdmin, &Node::ServeHttp, &Node::JoinCluster}) {
     if (absl::Status status = (this->*start)(); !status.ok()) return status;
   }
   Reached(step::kListening);
@@ -120,7 +124,8 @@ absl::Status Node::CheckDescriptors() const {
   const uint64_t limit = FdLimit();
   const uint64_t extents = options_.host_slab.value() / kExtentBytes.value();
   const uint64_t least = extents + kFdsOfNode + kFdsPerSession;
-  const uint64_t wanted = extents + kFdsOfNode + limits::kSessions * kFdsPerSession;
+  const uint64_t peers = options_.cluster.peer_listen.empty() ? 0 : limits::kPeers * kFdsPerPeer;
+  const uint64_t wanted = extents + kFdsOfNode + limits::kSessions * kFdsPerSession + peers;
   if (limit < least) {
     return absl::FailedPreconditionError(fmt::format(
         "file descriptors: found a hard limit of {} (RLIMIT_NOFILE); needed are {} at least, {} of "
@@ -176,6 +181,21 @@ absl::Status Node::ServeHttp() {
   return absl::OkStatus();
 }
 
+absl::Status Node::JoinCluster() {
+  if (options_.cluster.peer_listen.empty()) return absl::OkStatus();
+  Cluster::Owner owner;
+  owner.loop = &loop_;
+  owner.deliver = [this](Input input) { server_->Deliver(std::move(input)); };
+  owner.log = [this](const LogLine& line) { log_->Write(line); };
+  absl::StatusOr<std::unique_ptr<Cluster>> cluster =
+      Cluster::Create(options_.cluster, std::move(owner));
+  if (!cluster.ok()) return cluster.status();
+  cluster_ = *std::move(cluster);
+  server_->SetOtherOutputs([this](Output&& output) { cluster_->CarryOut(std::move(output)); });
+  cluster_->Begin(options_.name, facts_.boot_id);
+  return absl::OkStatus();
+}
+
 void Node::Populate() {
   SlabPopulator::Sink sink;
   sink.extent = [this](HostExtent extent) {
@@ -192,6 +212,12 @@ void Node::Populate() {
 
 void Node::AddExtent(HostExtent extent) {
   const ExtentId id(static_cast<uint32_t>(extents_.size()));
+  if (cluster_ != nullptr) {
+    if (const absl::Status added = cluster_->AddExtent(extent); !added.ok()) {
+      log_->Write(LogLine::Level::kError, "slab.not_mapped", {{"why", added.ToString()}});
+      return;
+    }
+  }
   extents_.push_back(std::move(extent));
   server_->AddExtent(id, extents_.back().fd());
   server_->Deliver(ExtentReady{id});
@@ -218,9 +244,14 @@ void Node::SayReady() {
   const std::string slab = std::to_string(extents_.size() * kExtentBytes.value());
   const std::string metrics =
       http_ == nullptr ? "off" : options_.metrics_host + ":" + std::to_string(http_->port());
-  std::printf("pando-node ready name=%s socket=%s admin=%s metrics=%s boot_id=%s slab=%s\n",
+  std::string cluster;
+  if (cluster_ != nullptr) cluster = " peer=" + cluster_->peer_address();
+  if (cluster_ != nullptr && !cluster_->data_address().empty()) {
+    cluster += " data=" + cluster_->data_address();
+  }
+  std::printf("pando-node ready name=%s socket=%s admin=%s metrics=%s boot_id=%s slab=%s%s\n",
               options_.name.c_str(), options_.socket.c_str(), options_.admin.c_str(),
-              metrics.c_str(), boot_id.c_str(), slab.c_str());
+              metrics.c_str(), boot_id.c_str(), slab.c_str(), cluster.c_str());
   std::fflush(stdout);
   log_->Write(LogLine::Level::kInfo, "node.ready",
               {{"boot_id", boot_id},

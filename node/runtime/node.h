@@ -22,6 +22,7 @@
 #include "node/local/event_loop.h"
 #include "node/local/listener.h"
 #include "node/local/session_server.h"
+#include "node/runtime/cluster.h"
 #include "node/runtime/http_server.h"
 #include "node/runtime/log.h"
 #include "node/runtime/options.h"
@@ -51,6 +52,7 @@ class Node {
   absl::Status CheckDescriptors() const;
   absl::Status ServeAdmin();
   absl::Status ServeHttp();
+  absl::Status JoinCluster();
   void Populate();
 
   void AddExtent(HostExtent extent);
@@ -83,6 +85,7 @@ class Node {
   std::unique_ptr<control::AdminServer> admin_;
   std::optional<local::SocketFile> admin_file_;
   std::unique_ptr<HttpServer> http_;
+  std::unique_ptr<Cluster> cluster_;  // null: there is none
   std::unique_ptr<SlabPopulator> populator_;
 };
 

@@ -9,8 +9,8 @@
 #include <optional>
 #include <sstream>
 
-#include "node/core/problem.h"
 #include "node/runtime/config_file.h"
+#include "node/runtime/refusal.h"
 #include "node/runtime/step_names.h"
 #include "radix/base/units.h"
 
@@ -33,13 +33,8 @@ struct Written {
   std::string log_level = "info";
   std::string drain_timeout = "5000";
   std::string pause_at;
+  WrittenCluster cluster;
 };
-
-constexpr size_t kQuotedMax = 256;
-
-std::string Refusal(const std::string& key, const std::string& found, const std::string& allowed) {
-  return key + ": found \"" + Quotable(found, kQuotedMax) + "\"; allowed: " + allowed;
-}
 
 template <class T>
 std::optional<T> ParseNumber(std::string_view text) {
@@ -195,6 +190,7 @@ std::string Validate(const Written& written, Options* out) {
   for (const auto read : {ReadSlab, ReadShare, ReadMetrics, ReadLevel, ReadDrain, ReadPause}) {
     if (std::string wrong = read(written, out); !wrong.empty()) return wrong;
   }
+  if (std::string wrong = ReadCluster(written.cluster, &out->cluster); !wrong.empty()) return wrong;
   return ReadSecret(out);
 }
 
@@ -219,6 +215,7 @@ void Declare(CLI::App* app, Written* written, Options* out) {
   app->add_option("--key-secret", out->key_secret_file, "File with the cluster's key secret");
   app->add_option("--metrics-listen", written->metrics_listen,
                   "HOST:PORT for /metrics, /healthz, /readyz [off]; no host is 127.0.0.1");
+  DeclareCluster(app, &written->cluster);
   app->add_option("--log-level", written->log_level, "debug, info, warning or error")
       ->capture_default_str();
   app->add_option("--drain-timeout", written->drain_timeout,
@@ -267,7 +264,7 @@ std::variant<Options, Exit> ParseOptions(int argc, const char* const* argv) {
 
 std::vector<std::pair<std::string, std::string>> Describe(const Options& options) {
   const bool http = !options.metrics_host.empty();
-  return {
+  std::vector<std::pair<std::string, std::string>> fields = {
       {"name", options.name},
       {"socket", options.socket},
       {"admin", options.admin},
@@ -279,6 +276,8 @@ std::vector<std::pair<std::string, std::string>> Describe(const Options& options
       {"drain_timeout_ms", std::to_string(options.drain_timeout_ms)},
       {"pause_at", options.pause_at.empty() ? "off" : options.pause_at},
   };
+  DescribeCluster(options.cluster, &fields);
+  return fields;
 }
 
 }  // namespace pando::runtime

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "node/core/node_core.h"
+#include "node/runtime/cluster_options.h"
 #include "radix/base/ids.h"
 
 namespace pando::runtime {
@@ -31,6 +32,7 @@ struct Options {
   bool list_steps = false;
   std::string pause_at;  // empty: nowhere
   uint64_t pause_count = 1;
+  ClusterOptions cluster;
 };
 
 // Nothing is to be run: print `text` (on stderr unless `code` is 0) and exit.
