@@ -26,6 +26,8 @@ grpc::ChannelArguments ChannelOptions() {
   options.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMillis);
   options.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMillis);
   options.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  options.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  options.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
   options.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstBackoffMillis);
   options.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectMillis);
   options.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kBackoffMaxMillis);

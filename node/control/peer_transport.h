@@ -24,10 +24,13 @@ struct PeerCredentials {
 };
 PeerCredentials MakePeerCredentials();
 
-// How soon a peer is noticed to be gone that says nothing any more: one ping after so long without
-// a message, and its answer.
-inline constexpr int kKeepaliveMillis = 10'000;
+// A peer that says nothing is pinged after so long, and given up without an answer. A feed that
+// should say something is missed sooner, by the core.
+inline constexpr int kKeepaliveMillis = 30'000;
 inline constexpr int kKeepaliveTimeoutMillis = 5'000;
+// What a reader takes of one call before it has read on. Fixed: finding it out, as gRPC does by
+// itself, takes a ping and its timer with every message, also where there is one in five seconds.
+inline constexpr int kWindowBytes = 1 << 20;
 
 // Takes the bytes without a copy.
 grpc::ByteBuffer BufferOf(std::string bytes);
