@@ -1,11 +1,14 @@
 #include "node/control/peer_transport.h"
 
 #include <arpa/inet.h>
+#include <grpc/support/log.h>
 
 #include <array>
 #include <charconv>
+#include <cstdlib>
 #include <utility>
 
+#include "node/control/quiet.h"
 #include "node/core/problem.h"
 
 namespace pando::control {
@@ -22,6 +25,10 @@ constexpr size_t kTextMax = 512;
 
 PeerCredentials MakePeerCredentials() {
   return {grpc::InsecureServerCredentials(), grpc::InsecureChannelCredentials()};
+}
+
+void QuietGrpc() {
+  if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function([](gpr_log_func_args*) {});
 }
 
 grpc::ByteBuffer BufferOf(std::string bytes) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <variant>
 
+#include "node/control/quiet.h"
 #include "node/local/codec.h"
 #include "node/runtime/environment.h"
 #include "node/runtime/hard_stop.h"
@@ -77,5 +78,6 @@ int main(int argc, char** argv) {
   SetUpSignals();
   RaiseFdLimit();
   pando::local::QuietParser();
+  pando::control::QuietGrpc();
   return RunNode(std::move(options));
 }

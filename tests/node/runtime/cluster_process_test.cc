@@ -1,0 +1,147 @@
+// pando-node as a member of a cluster, seen by a peer that this test plays.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "node/control/peer_client.h"
+#include "node/control/peer_server.h"
+#include "node/core/hello.h"
+#include "tests/e2e/process/child.h"
+#include "tests/node/control/inputs.h"
+
+namespace pando::runtime {
+namespace {
+
+using control::Inputs;
+using control::Monotonic;
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr int64_t kWait = 30 * e2e::kSecond;
+
+class ClusterNodeTest : public testing::Test {
+ protected:
+  ClusterNodeTest() {
+    std::string folder = "/tmp/pando-test-XXXXXX";
+    EXPECT_NE(::mkdtemp(folder.data()), nullptr);
+    folder_ = folder;
+  }
+  ~ClusterNodeTest() override {
+    node_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+  void Start(const std::vector<std::string>& more) {
+    std::vector<std::string> command = {PANDO_BIN_DIR "/pando-node",
+                                        "--name",
+                                        "real",
+                                        "--socket",
+                                        folder_ / "node.sock",
+                                        "--host-slab",
+                                        "64MiB",
+                                        "--peer-listen",
+                                        "127.0.0.1:0"};
+    command.insert(command.end(), more.begin(), more.end());
+    node_ = std::make_unique<e2e::Child>(command);
+    const auto ready = node_->ReadUntil("pando-node ready", e2e::Now() + kWait);
+    ASSERT_TRUE(ready.has_value());
+    ready_ = *ready;
+  }
+  std::string Ready(const std::string& key) const {
+    std::istringstream words(ready_);
+    for (std::string word; words >> word;) {
+      if (word.starts_with(key + "=")) return word.substr(key.size() + 1);
+    }
+    return "";
+  }
+  void ExpectGoodEnd() {
+    node_->Signal(SIGTERM);
+    const auto status = node_->WaitExit(e2e::Now() + kWait);
+    ASSERT_TRUE(status.has_value());
+    EXPECT_TRUE(WIFEXITED(*status) && WEXITSTATUS(*status) == 0) << *status;
+  }
+  // This test as a node.
+  static PeerHello Mine() {
+    PeerHello hello = FormulasOf("");
+    hello.node_name = "played";
+    hello.boot = BootId(77);
+    return hello;
+  }
+  // Says hello to the node.
+  HelloAnswer Hello() {
+    Inputs inputs;
+    control::PeerClient client(inputs.sink());
+    client.SetPeers({{PeerId(1), Ready("peer")}});
+    client.Take(AskPeer{PeerId(1), 1, Monotonic() + kWait, HelloRequest{Mine()}});
+    const auto answered = inputs.Next<PeerAnswered>();
+    EXPECT_TRUE(answered && answered->answer) << (answered ? answered->why : "no answer");
+    if (!answered || !answered->answer) return {};
+    return std::get<HelloAnswer>(*answered->answer);
+  }
+
+  std::filesystem::path folder_;
+  std::string ready_;
+  std::unique_ptr<e2e::Child> node_;
+};
+
+TEST_F(ClusterNodeTest, SaysWhereItListensAndAnswersThere) {
+  Start({});
+  EXPECT_THAT(Ready("peer"), HasSubstr("127.0.0.1:"));
+  EXPECT_NE(Ready("peer"), "127.0.0.1:0");
+  EXPECT_NE(Ready("data"), "127.0.0.1:0");
+  const HelloAnswer answer = Hello();
+  EXPECT_EQ(answer.code, PeerCode::kOk) << answer.message;
+  EXPECT_EQ(answer.hello.node_name, "real");
+  EXPECT_EQ(answer.hello.data_address, Ready("data"));
+  ExpectGoodEnd();
+}
+
+TEST_F(ClusterNodeTest, WithoutSharingItAnswersAndHasNoPages) {
+  Start({"--no-sharing"});
+  EXPECT_EQ(Ready("data"), "");
+  const HelloAnswer answer = Hello();
+  EXPECT_EQ(answer.code, PeerCode::kOk) << answer.message;
+  EXPECT_EQ(answer.hello.data_address, "");
+  ExpectGoodEnd();
+}
+
+TEST_F(ClusterNodeTest, FollowsThePeersItIsToldAndSaysGoodbye) {
+  Inputs owner;
+  auto server = control::PeerServer::Start({.deliver = owner.sink()});
+  ASSERT_TRUE(server.ok()) << server.status();
+  Start({"--peers", (*server)->address()});
+  const auto asked = owner.Next<PeerAsks>();
+  ASSERT_TRUE(asked.has_value());
+  ASSERT_TRUE(std::holds_alternative<HelloRequest>(asked->body));
+  EXPECT_EQ(std::get<HelloRequest>(asked->body).hello.node_name, "real");
+  EXPECT_EQ(std::get<HelloRequest>(asked->body).hello.data_address, Ready("data"));
+  (*server)->Take(AnswerPeer{asked->call, HelloAnswer{PeerCode::kOk, "", Mine()}});
+  ASSERT_TRUE(owner.Next<FeedAsked>().has_value());
+  ExpectGoodEnd();
+  ASSERT_TRUE(owner.Next<FeedDropped>().has_value());
+  const auto goodbye = owner.Next<PeerAsks>();
+  ASSERT_TRUE(goodbye.has_value());
+  EXPECT_TRUE(std::holds_alternative<GoodbyeRequest>(goodbye->body));
+}
+
+// FAULTS G5
+TEST_F(ClusterNodeTest, APeerPortInUseIsRefusedAtTheStart) {
+  Start({});
+  e2e::Child second({PANDO_BIN_DIR "/pando-node", "--socket", folder_ / "second.sock", "--admin",
+                     folder_ / "second-admin.sock", "--host-slab", "64MiB", "--peer-listen",
+                     Ready("peer")});
+  const auto status = second.WaitExit(e2e::Now() + kWait);
+  ASSERT_TRUE(status.has_value());
+  EXPECT_TRUE(WIFEXITED(*status) && WEXITSTATUS(*status) == 2) << *status;
+}
+
+}  // namespace
+}  // namespace pando::runtime
