@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,13 +10,11 @@
 #include <cstring>
 #include <utility>
 
-#include "node/core/cluster/limits.h"
-#include "node/core/limits.h"
 #include "node/local/clock.h"
 #include "node/runtime/metrics.h"
+#include "node/runtime/room.h"
 #include "node/runtime/step_names.h"
 #include "radix/base/check.h"
-#include "radix/base/units.h"
 
 #ifndef PANDO_VERSION
 #define PANDO_VERSION "unknown"
@@ -30,12 +27,6 @@ constexpr std::chrono::milliseconds kOwnerTimeout{2000};
 constexpr std::chrono::hours kPopulateTimeout{24};
 constexpr Nanos kNanosPerMilli = 1'000'000;
 constexpr int kExitFailed = 1;
-// Descriptors: one for each extent; a session's socket and its process's pidfd; all the rest.
-constexpr uint64_t kFdsPerSession = 2;
-constexpr uint64_t kFdsOfNode = 128;
-// A peer: a channel to it and one from it, and both engines' connections.
-constexpr uint64_t kFdsPerPeer = 6;
-
 BootId RandomBootId() {
   uint64_t id = 0;
   while (id == 0) {
@@ -51,22 +42,6 @@ NodeCore::Options CoreOptions(const Options& options) {
   core.cache.space_share = options.space_share;
   core.slab_bytes = options.host_slab;
   return core;
-}
-
-absl::Status CheckRoom(Bytes slab) {
-  const absl::StatusOr<Bytes> available = AvailableMemory();
-  if (!available.ok()) return available.status();
-  const Bytes room(*available > kMemoryReserve ? (*available - kMemoryReserve).value() : 0);
-  if (slab <= room) return absl::OkStatus();
-  return absl::FailedPreconditionError("--host-slab: found " + FormatBytes(slab) +
-                                       "; the machine has room for " + FormatBytes(room) +
-                                       " (what is available without " +
-                                       FormatBytes(kMemoryReserve) + " for everybody else)");
-}
-
-uint64_t FdLimit() {
-  rlimit limit{};
-  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
 }
 
 }  // namespace
@@ -102,8 +77,8 @@ Node::~Node() {
 }
 
 absl::Status Node::Start() {
-  if (absl::Status room = CheckRoom(options_.host_slab); !room.ok()) return room;
-  if (absl::Status fds = CheckDescriptors(); !fds.ok()) return fds;
+  if (absl::Status memory = CheckMemory(options_.host_slab); !memory.ok()) return memory;
+  if (absl::Status fds = CheckDescriptors(options_, log_); !fds.ok()) return fds;
   absl::StatusOr<local::Listener> listener = local::Listener::Bind(options_.socket);
   if (!listener.ok()) return listener.status();
   local::SessionServer::Options server;
@@ -116,30 +91,6 @@ absl::Status Node::Start() {
   }
   Reached(step::kListening);
   Populate();
-  return absl::OkStatus();
-}
-
-// Without room for the slab and a session there is no node; with fewer sessions there is.
-absl::Status Node::CheckDescriptors() const {
-  const uint64_t limit = FdLimit();
-  const uint64_t extents = options_.host_slab.value() / kExtentBytes.value();
-  const uint64_t least = extents + kFdsOfNode + kFdsPerSession;
-  const uint64_t peers = options_.cluster.peer_listen.empty() ? 0 : limits::kPeers * kFdsPerPeer;
-  const uint64_t wanted = extents + kFdsOfNode + limits::kSessions * kFdsPerSession + peers;
-  if (limit < least) {
-    return absl::FailedPreconditionError(fmt::format(
-        "file descriptors: found a hard limit of {} (RLIMIT_NOFILE); needed are {} at least, {} of "
-        "them for the extents of --host-slab, and {} for {} sessions; raise it (ulimit -Hn, "
-        "LimitNOFILE=), or make --host-slab smaller",
-        limit, least, extents, wanted, limits::kSessions));
-  }
-  if (limit < wanted) {
-    log_->Write(LogLine::Level::kWarning, "node.few_descriptors",
-                {{"limit", std::to_string(limit)},
-                 {"wanted", std::to_string(wanted)},
-                 {"sessions_at_least", std::to_string((limit - least) / kFdsPerSession + 1)},
-                 {"hint", "raise the hard limit of RLIMIT_NOFILE (ulimit -Hn, LimitNOFILE=)"}});
-  }
   return absl::OkStatus();
 }
 

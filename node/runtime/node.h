@@ -49,7 +49,6 @@ class Node {
  private:
   Node(Options options, Log* log, int signals, StepListener* steps);
   absl::Status Start();
-  absl::Status CheckDescriptors() const;
   absl::Status ServeAdmin();
   absl::Status ServeHttp();
   absl::Status JoinCluster();

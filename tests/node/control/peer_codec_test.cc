@@ -1,11 +1,9 @@
 #include "node/control/peer_codec.h"
 
 #include <gmock/gmock.h>
-#include <google/protobuf/stubs/logging.h>
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -250,55 +248,6 @@ TEST(PeerCodec, MalformedFeed) {
   const std::string most(8 * limits::kKeysPerPiece, 'x');
   EXPECT_THAT(refused([&](auto* m) { m->set_adds(most); }), HasSubstr("keys of a message"));
   EXPECT_THAT(WhyNot(DecodeFeed("")), HasSubstr("boot_id"));
-}
-
-// Takes any bytes as any message: never a crash, and what is taken is said again in the same way.
-void ReadAll(const std::string& bytes) {
-  for (const PeerCall call :
-       {PeerCall::kHello, PeerCall::kGrant, PeerCall::kDone, PeerCall::kGoodbye}) {
-    const auto request = DecodeRequest(call, bytes);
-    if (const auto* body = std::get_if<PeerRequestBody>(&request)) {
-      const std::string again = EncodeRequest(*body);
-      const auto reread = DecodeRequest(call, again);
-      ASSERT_TRUE(std::holds_alternative<PeerRequestBody>(reread)) << WhyNot(reread);
-      EXPECT_EQ(EncodeRequest(std::get<PeerRequestBody>(reread)), again);
-    } else {
-      EXPECT_FALSE(std::get<Malformed>(request).message.empty());
-    }
-    const auto answer = DecodeAnswer(call, bytes);
-    if (const auto* body = std::get_if<PeerAnswerBody>(&answer)) {
-      const auto reread = DecodeAnswer(call, EncodeAnswer(*body));
-      ASSERT_TRUE(std::holds_alternative<PeerAnswerBody>(reread)) << WhyNot(reread);
-    }
-  }
-  const auto feed = DecodeFeed(bytes);
-  if (const auto* news = std::get_if<FeedNews>(&feed)) {
-    EXPECT_TRUE(news->piece.has_value() || news->totals.has_value());
-  }
-  (void)DecodeFeedRequest(bytes);
-}
-
-// FAULTS G2, E4
-TEST(PeerCodec, RandomAndFlippedBytes) {
-  google::protobuf::LogSilencer quiet;
-  std::mt19937_64 random(20261130);
-  std::vector<std::string> seeds;
-  for (const PeerRequestBody& request : ExampleRequests()) seeds.push_back(EncodeRequest(request));
-  for (const PeerAnswerBody& answer : ExampleAnswers()) seeds.push_back(EncodeAnswer(answer));
-  const FeedPiece piece = ExamplePiece();
-  seeds.push_back(EncodeFeed(&piece, ExampleTotals()));
-  for (int i = 0; i < 20'000; ++i) {
-    std::string bytes = seeds[random() % seeds.size()];
-    if (i % 4 == 0) bytes.resize(random() % (bytes.size() + 1));
-    if (i % 5 == 0) bytes += seeds[random() % seeds.size()];
-    for (uint64_t flips = random() % 4; flips > 0 && !bytes.empty(); --flips) {
-      bytes[random() % bytes.size()] ^= static_cast<char>(1 << random() % 8);
-    }
-    if (i % 7 == 0) {
-      for (char& byte : bytes) byte = static_cast<char>(random());
-    }
-    ReadAll(bytes);
-  }
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 #define PANDO_TESTS_NODE_CONTROL_PEER_PAIR_H_
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -58,6 +60,15 @@ class PeerPair : public testing::Test {
     if (!answered) return {};
     EXPECT_EQ(answered->call, call);
     return *answered;
+  }
+
+  bool WaitUntil(const std::function<bool()>& reached) {
+    const Nanos deadline = Monotonic() + 20 * kSecond;
+    while (!reached()) {
+      if (Monotonic() > deadline) return false;
+      ::usleep(1000);
+    }
+    return true;
   }
 
   Inputs owner_, requester_;

@@ -1,0 +1,64 @@
+#include "node/runtime/room.h"
+
+#include <fmt/core.h>
+#include <sys/resource.h>
+
+#include <string>
+
+#include "node/core/cluster/limits.h"
+#include "node/core/limits.h"
+#include "node/runtime/slab_populator.h"
+#include "radix/base/units.h"
+#include "transfer/memory/host_slab.h"
+
+namespace pando::runtime {
+namespace {
+
+// Descriptors: one for each extent; a session's socket and its process's pidfd; all the rest.
+constexpr uint64_t kFdsPerSession = 2;
+constexpr uint64_t kFdsOfNode = 128;
+// A peer: a channel to it and one from it, and both engines' connections.
+constexpr uint64_t kFdsPerPeer = 6;
+
+uint64_t FdLimit() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
+}
+
+}  // namespace
+
+absl::Status CheckMemory(Bytes slab) {
+  const absl::StatusOr<Bytes> available = AvailableMemory();
+  if (!available.ok()) return available.status();
+  const Bytes room(*available > kMemoryReserve ? (*available - kMemoryReserve).value() : 0);
+  if (slab <= room) return absl::OkStatus();
+  return absl::FailedPreconditionError("--host-slab: found " + FormatBytes(slab) +
+                                       "; the machine has room for " + FormatBytes(room) +
+                                       " (what is available without " +
+                                       FormatBytes(kMemoryReserve) + " for everybody else)");
+}
+
+absl::Status CheckDescriptors(const Options& options, Log* log) {
+  const uint64_t limit = FdLimit();
+  const uint64_t extents = options.host_slab.value() / kExtentBytes.value();
+  const uint64_t least = extents + kFdsOfNode + kFdsPerSession;
+  const uint64_t peers = options.cluster.peer_listen.empty() ? 0 : limits::kPeers * kFdsPerPeer;
+  const uint64_t wanted = extents + kFdsOfNode + limits::kSessions * kFdsPerSession + peers;
+  if (limit < least) {
+    return absl::FailedPreconditionError(fmt::format(
+        "file descriptors: found a hard limit of {} (RLIMIT_NOFILE); needed are {} at least, {} of "
+        "them for the extents of --host-slab, and {} for {} sessions; raise it (ulimit -Hn, "
+        "LimitNOFILE=), or make --host-slab smaller",
+        limit, least, extents, wanted, limits::kSessions));
+  }
+  if (limit < wanted) {
+    log->Write(LogLine::Level::kWarning, "node.few_descriptors",
+               {{"limit", std::to_string(limit)},
+                {"wanted", std::to_string(wanted)},
+                {"sessions_at_least", std::to_string((limit - least) / kFdsPerSession + 1)},
+                {"hint", "raise the hard limit of RLIMIT_NOFILE (ulimit -Hn, LimitNOFILE=)"}});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace pando::runtime
