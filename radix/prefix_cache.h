@@ -111,6 +111,8 @@ struct RunInfo {
   RunId parent;  // == run for a child of the root
   uint32_t depth_blocks = 0, blocks = 0, complete_blocks = 0, children = 0, pins = 0;
   std::string scope;
+  // The name under which the listener was told of its last complete block, if it was.
+  std::optional<uint64_t> told_key;
 };
 
 // Told which blocks can be found and which no longer, under the low halves of their keys.

@@ -76,12 +76,14 @@ absl::StatusOr<v1::Status> AdminClient::GetStatus() {
   return answer;
 }
 
-absl::StatusOr<v1::ListRunsResponse> AdminClient::ListRuns(uint32_t space, uint64_t limit) {
+absl::StatusOr<v1::ListRunsResponse> AdminClient::ListRuns(uint32_t space, uint64_t limit,
+                                                           bool peers) {
   grpc::ClientContext context;
   impl_->SetDeadline(context);
   v1::ListRunsRequest request;
   request.set_space(space);
   request.set_limit(limit);
+  request.set_peers(peers);
   v1::ListRunsResponse answer;
   const absl::Status status = impl_->Translate(impl_->stub->ListRuns(&context, request, &answer));
   if (!status.ok()) return status;

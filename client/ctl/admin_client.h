@@ -21,7 +21,7 @@ class AdminClient {
   ~AdminClient();
 
   absl::StatusOr<v1::Status> GetStatus();
-  absl::StatusOr<v1::ListRunsResponse> ListRuns(uint32_t space, uint64_t limit);
+  absl::StatusOr<v1::ListRunsResponse> ListRuns(uint32_t space, uint64_t limit, bool peers);
   // Empty, or what the node's own recount found broken.
   absl::StatusOr<std::string> SelfCheck();
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "client/ctl/admin_client.h"
+#include "client/ctl/cluster_view.h"
 #include "client/ctl/commands.h"
 #include "client/ctl/exit_code.h"
 #include "client/ctl/output.h"
@@ -24,11 +25,14 @@ void PrintJson(const nlohmann::json& json) {
   Say(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
+absl::StatusOr<v1::Status> GetStatus(const AdminArgs& admin) {
+  return AdminClient(admin.address, admin.timeout_ns).GetStatus();
+}
+
 }  // namespace
 
 int RunStatus(const AdminArgs& admin) {
-  const absl::StatusOr<v1::Status> status =
-      AdminClient(admin.address, admin.timeout_ns).GetStatus();
+  const absl::StatusOr<v1::Status> status = GetStatus(admin);
   if (!status.ok()) return Fail(status.status());
   if (admin.json) {
     PrintJson(StatusJson(*status));
@@ -38,16 +42,26 @@ int RunStatus(const AdminArgs& admin) {
   return kOk;
 }
 
-int RunStats(const AdminArgs& admin) {
-  const absl::StatusOr<v1::Status> status =
-      AdminClient(admin.address, admin.timeout_ns).GetStatus();
+int RunPeers(const AdminArgs& admin) {
+  const absl::StatusOr<v1::Status> status = GetStatus(admin);
   if (!status.ok()) return Fail(status.status());
   if (admin.json) {
-    PrintJson(StatsJson(*status));
+    PrintJson({{"cluster", ClusterJson(*status)}});
   } else {
-    Say(StatsText(*status));
+    Say(PeersText(*status));
   }
-  const std::string problem = StatsProblem(*status);
+  return kOk;
+}
+
+int RunStats(const AdminArgs& admin, bool cluster) {
+  const absl::StatusOr<v1::Status> status = GetStatus(admin);
+  if (!status.ok()) return Fail(status.status());
+  if (admin.json) {
+    PrintJson(cluster ? ClusterStatsJson(*status) : StatsJson(*status));
+  } else {
+    Say(cluster ? ClusterStatsText(*status) : StatsText(*status));
+  }
+  const std::string problem = cluster ? ClusterStatsProblem(*status) : StatsProblem(*status);
   if (problem.empty()) return kOk;
   Complain(problem);
   return kFailed;
@@ -67,9 +81,10 @@ int RunTree(const AdminArgs& admin, const TreeArgs& tree) {
   std::string text = spaces == 0 ? "no space yet: no replica has attached\n" : "";
   for (uint32_t space = 0; space < spaces; ++space) {
     if (tree.space && *tree.space != space) continue;
-    const absl::StatusOr<v1::ListRunsResponse> runs = client.ListRuns(space, tree.limit);
+    const absl::StatusOr<v1::ListRunsResponse> runs =
+        client.ListRuns(space, tree.limit, tree.peers);
     if (!runs.ok()) return Fail(runs.status());
-    all.push_back(TreeJson(space, *runs));
+    all.push_back(TreeJson(space, *runs, tree.peers));
     text += TreeText(space, *runs);
   }
   if (admin.json) {

@@ -20,6 +20,7 @@ struct AdminArgs {
 struct TreeArgs {
   std::optional<uint32_t> space;  // none: all
   uint64_t limit = 1000;          // runs of each space
+  bool peers = false;             // also who else holds them
 };
 struct ReplayArgs {
   std::string trace;
@@ -29,7 +30,8 @@ struct ReplayArgs {
 };
 
 int RunStatus(const AdminArgs& admin);
-int RunStats(const AdminArgs& admin);
+int RunStats(const AdminArgs& admin, bool cluster);
+int RunPeers(const AdminArgs& admin);
 int RunTree(const AdminArgs& admin, const TreeArgs& tree);
 int RunCheck(const AdminArgs& admin);
 int RunReplay(const ReplayArgs& args);

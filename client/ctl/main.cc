@@ -31,11 +31,15 @@ or it left some requests of a replay without an answer; 130 interrupted.)";
 
 constexpr const char* kReplayHelp =
     R"(One request at a time, in file order. Each replica loads what the node has, compares
-every byte with what it must be, and stores what it had to compute. --prefill-rate is
-what the replicas tell the node; nothing is slowed down.
+every byte with what it must be, and stores what it had to compute. If the node says that
+another replica or a peer is making what is missing, the replica waits for it, --await-ms
+at most. --prefill-rate is what the replicas tell the node, which weighs it against the
+time of a fetch; computing takes that time only with --prefill-speedup.
 
-latency: acquire is the look-up there and back; load is begin, all copies and end of one
-request, without the comparison.
+latency: acquire is the look-up there and back; await is the wait for what another makes;
+load is begin, all copies and end of one request, without the comparison; pull is the mean
+of a request's pulls from peers, by the clock of its node. hit_peer and pull are what the
+nodes' own status says.
 
 Example, two replicas that share one node:
   pandoctl replay --trace trace.jsonl.gz --limit 500 \
@@ -47,10 +51,12 @@ struct CommandLine {
   TreeArgs tree;
   ReplayArgs replay;
   double timeout_s = 5;
-  std::string replicas;
+  std::string replicas, admins;
+  int64_t await_ms = 2000;
   std::string routing = "round-robin";
   std::string page_bytes = "4096";
   uint32_t tree_space = 0;
+  bool cluster_stats = false;
 };
 
 std::string CheckSocketPath(const std::string& text) {
@@ -99,6 +105,30 @@ std::string CheckPageBytes(const std::string& text) {
          pando::FormatBytes(pando::Bytes(pando::limits::kPageBytes)) + ", as 4096 or 64KiB";
 }
 
+// What computing takes, and waiting may take.
+void AddTiming(CLI::App* replay, CommandLine& line) {
+  ReplayArgs& args = line.replay;
+  replay
+      ->add_option("--prefill-rate", args.options.prefill_tokens_per_s,
+                   "Tokens a second that a replica would compute; 0: not told")
+      ->check(Whole(0, std::numeric_limits<uint64_t>::max()))
+      ->capture_default_str();
+  replay
+      ->add_option("--prefill-speedup", args.options.prefill_speedup,
+                   "Computing takes 1/N of the time that --prefill-rate says; 0: no time")
+      ->check(Whole(0, 1'000'000'000))
+      ->capture_default_str();
+  replay
+      ->add_option("--await-ms", line.await_ms,
+                   "How long a replica waits for what another makes; 0: not at all")
+      ->check(Whole(0, 600'000))
+      ->capture_default_str();
+  replay
+      ->add_option("--admins", line.admins,
+                   "The nodes' admin sockets, in the order of --replicas [admin.sock beside each]")
+      ->check(CheckSocketPaths);
+}
+
 void AddReplay(CLI::App& app, CommandLine& line) {
   CLI::App* replay = app.add_subcommand("replay", "Play a trace through stand-in replicas");
   replay->footer(kReplayHelp);
@@ -125,11 +155,7 @@ void AddReplay(CLI::App& app, CommandLine& line) {
   replay->add_option("--shards", args.options.shards, "Worker sessions of each replica")
       ->check(Whole(1, pando::limits::kShards))
       ->capture_default_str();
-  replay
-      ->add_option("--prefill-rate", args.options.prefill_tokens_per_s,
-                   "Tokens a second that a replica would compute; 0: not told")
-      ->check(Whole(0, std::numeric_limits<uint64_t>::max()))
-      ->capture_default_str();
+  AddTiming(replay, line);
   replay->add_option("--seed", args.options.seed, "Of tokens and random routing")
       ->check(Whole(0, std::numeric_limits<uint64_t>::max()))
       ->capture_default_str();
@@ -150,24 +176,33 @@ void AddCommands(CLI::App& app, CommandLine& line) {
     return command;
   };
   add_json(app.add_subcommand("status", "What the node is, holds and is doing"));
-  add_json(app.add_subcommand("stats", "The account: where the tokens of all requests came from"));
+  CLI::App* stats = add_json(
+      app.add_subcommand("stats", "The account: where the tokens of all requests came from"));
+  stats->add_flag("--cluster", line.cluster_stats,
+                  "Of each node of the cluster and their sum, as they told this node");
+  add_json(app.add_subcommand("peers", "The other nodes of the cluster, as this node sees them"));
   CLI::App* tree = add_json(app.add_subcommand("tree", "The prefixes that the node has"));
   tree->add_option("--space", line.tree_space, "Only this space")
       ->check(Whole(0, std::numeric_limits<uint32_t>::max()));
   tree->add_option("--limit", line.tree.limit, "At most so many runs of each space")
       ->check(Whole(1, 100'000))
       ->capture_default_str();
+  tree->add_flag("--peers", line.tree.peers, "Also which peers hold each run's last block");
   add_json(app.add_subcommand("check", "Let the node recount everything; exit status 1 if broken"));
   AddReplay(app, line);
 }
 
 int RunCommand(const CLI::App& app, CommandLine& line) {
   if (app.get_subcommands().empty()) {
-    throw CLI::RequiredError("A command (status, stats, tree, check or replay)");
+    throw CLI::RequiredError("A command (status, stats, peers, tree, check or replay)");
   }
   const auto timeout_ns = static_cast<int64_t>(std::llround(line.timeout_s * 1e9));
   if (app.got_subcommand("replay")) {
     line.replay.options.sockets = CLI::detail::split(line.replicas, ',');
+    if (!line.admins.empty()) {
+      line.replay.options.admins = CLI::detail::split(line.admins, ',');
+    }
+    line.replay.options.await_ns = line.await_ms * 1'000'000;
     line.replay.options.timeout_ns = timeout_ns;
     line.replay.options.routing = *pando::ctl::ParseRouting(line.routing);
     line.replay.options.page_bytes = pando::ParseBytes(line.page_bytes)->value();
@@ -178,7 +213,8 @@ int RunCommand(const CLI::App& app, CommandLine& line) {
   }
   line.admin.timeout_ns = timeout_ns;
   if (app.got_subcommand("status")) return pando::ctl::RunStatus(line.admin);
-  if (app.got_subcommand("stats")) return pando::ctl::RunStats(line.admin);
+  if (app.got_subcommand("stats")) return pando::ctl::RunStats(line.admin, line.cluster_stats);
+  if (app.got_subcommand("peers")) return pando::ctl::RunPeers(line.admin);
   if (app.got_subcommand("check")) return pando::ctl::RunCheck(line.admin);
   if (app.get_subcommand("tree")->count("--space") > 0) line.tree.space = line.tree_space;
   return pando::ctl::RunTree(line.admin, line.tree);

@@ -24,9 +24,15 @@ struct ReplayOptions {
   uint64_t page_bytes = 4096;
   uint32_t shards = 1;
   uint64_t prefill_tokens_per_s = 0;
+  uint64_t prefill_speedup = 0;      // as ReplicaOptions
+  int64_t await_ns = 2'000'000'000;  // for what another makes
+  std::vector<std::string> admins;   // of the different nodes in order; else beside the socket
   uint64_t seed = 0;
   int64_t timeout_ns = 5'000'000'000;  // of attaching, and of each call
 };
+
+// The different nodes among the sockets, in order.
+std::vector<std::string> NodesOf(const std::vector<std::string>& sockets);
 
 // UNAVAILABLE if a node does not take the sessions, FAILED_PRECONDITION if it refuses them. Once
 // all are attached it always returns a result: a node that goes away makes misses. Stops early, and

@@ -25,6 +25,8 @@ nlohmann::json ArgsJson(const ReplayArgs& args) {
           {"page_bytes", options.page_bytes},
           {"shards", options.shards},
           {"prefill_rate", options.prefill_tokens_per_s},
+          {"prefill_speedup", options.prefill_speedup},
+          {"await_ms", options.await_ns / 1'000'000},
           {"seed", options.seed}};
 }
 
@@ -41,6 +43,14 @@ int FailedToStart(const absl::Status& status) {
 }  // namespace
 
 int RunReplay(const ReplayArgs& args) {
+  const size_t nodes = NodesOf(args.options.sockets).size();
+  if (!args.options.admins.empty() && args.options.admins.size() != nodes) {
+    return Fail(
+        fmt::format("--admins: found {} sockets, expected one for each of the {} nodes that "
+                    "--replicas names, in that order",
+                    args.options.admins.size(), nodes),
+        kUsage);
+  }
   Interrupt interrupt;
   const auto requests = ReadTrace(args.trace, args.limit);
   if (!requests.ok()) return Fail(std::string(requests.status().message()), kFailed);

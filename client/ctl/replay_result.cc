@@ -6,9 +6,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "client/ctl/printable.h"
-#include "client/ctl/table.h"
-
 namespace pando::ctl {
 namespace {
 
@@ -29,83 +26,12 @@ json PercentilesJson(const std::vector<int64_t>& nanos) {
   return {{"p50", percentiles.p50}, {"p99", percentiles.p99}};
 }
 
-std::string TokensText(const ReplayResult& result) {
-  const TokenAccount& tokens = result.tokens;
-  Table table({"tokens", "count", "share"}, {Table::kLeft, Table::kRight, Table::kRight});
-  const auto row = [&](const char* name, uint64_t count) {
-    table.Row({name, Thousands(count), Percent(count, tokens.prompt)});
-  };
-  row("all prompts", tokens.prompt);
-  row("  hit in host memory", tokens.hit_host);
-  if (tokens.hit_device > 0) row("  hit in device memory", tokens.hit_device);
-  if (tokens.hit_engine > 0) row("  hit in the engine", tokens.hit_engine);
-  if (tokens.hit_peer > 0) row("  hit at a peer", tokens.hit_peer);
-  row("  computed", tokens.computed);
-  if (result.failed_tokens > 0) row("    of these after a failed load", result.failed_tokens);
-  row("an infinite cache, empty at first, would hit", result.ceiling_tokens);
-  return table.Text();
-}
-
-std::string PagesText(const PageTotals& pages) {
-  Table table({"pages", "count"}, {Table::kLeft, Table::kRight});
-  table.Row({"stored", Thousands(pages.stored)});
-  table.Row({"loaded", Thousands(pages.loaded)});
-  table.Row({"  every byte verified", Thousands(pages.verified)});
-  table.Row({"  wrong", Thousands(pages.wrong)});
-  if (pages.bad > 0) table.Row({"refused by checksum", Thousands(pages.bad)});
-  return table.Text();
-}
-
-std::string LatencyText(const Latencies& latency) {
-  Table table({"latency in us", "p50", "p99"}, {Table::kLeft, Table::kRight, Table::kRight});
-  const auto row = [&](const char* name, const std::vector<int64_t>& nanos) {
-    const Percentiles percentiles = PercentilesOf(nanos);
-    table.Row(
-        {name, fmt::format("{:.0f}", percentiles.p50), fmt::format("{:.0f}", percentiles.p99)});
-  };
-  row("acquire", latency.acquire_ns);
-  row("load", latency.load_ns);
-  if (!latency.pull_ns.empty()) row("pull", latency.pull_ns);
-  return table.Text();
-}
-
-std::string NodesText(const ReplayResult& result) {
-  Table table({"node", "replicas", "requests", "prompt tokens", "hit"},
-              {Table::kLeft, Table::kRight, Table::kRight, Table::kRight, Table::kRight});
-  for (const NodeTotals& node : result.nodes) {
-    table.Row({node.socket, Thousands(node.replicas), Thousands(node.requests),
-               Thousands(node.tokens.prompt), Percent(node.tokens.hits(), node.tokens.prompt)});
-  }
-  return table.Text();
-}
-
-std::string RemarksText(const ReplayResult& result) {
-  std::string text;
-  for (const NodeTotals& node : result.nodes) {
-    if (node.unreached == 0) continue;
-    text += fmt::format("{}: no answer for {} of its {} requests; they were computed as misses\n",
-                        node.socket, Thousands(node.unreached), Thousands(node.requests));
-  }
-  if (!result.ceiling_applies()) {
-    text += fmt::format(
-        "{} tokens of blocks that this replay had not stored were there: a node was warm, as after "
-        "an earlier replay with this --seed\n",
-        Thousands(result.warm_tokens));
-  }
-  if (result.not_stored > 0) {
-    text += fmt::format(
-        "{} requests found no room for their blocks: all is claimed, or other spaces have the "
-        "slab (a larger --host-slab has more; a node forgets spaces when it restarts)\n",
-        Thousands(result.not_stored));
-  }
-  if (result.refused > 0) {
-    text += fmt::format("calls of {} requests were turned down, the first because: {}\n",
-                        Thousands(result.refused), Printable(result.first_refusal));
-  }
-  if (result.interrupted) {
-    text += fmt::format("interrupted after {} requests\n", Thousands(result.requests));
-  }
-  return text;
+json PullJson(const PullTotals& pull) {
+  return {{"pages", pull.pages},
+          {"bytes", pull.bytes},
+          {"seconds", pull.seconds},
+          {"failed", pull.failed},
+          {"declined", pull.declined}};
 }
 
 }  // namespace
@@ -126,6 +52,22 @@ PageTotals& PageTotals::operator+=(const PageTotals& other) {
   wrong += other.wrong;
   bad += other.bad;
   stored += other.stored;
+  return *this;
+}
+
+PullTotals& PullTotals::operator+=(const PullTotals& other) {
+  pages += other.pages;
+  bytes += other.bytes;
+  failed += other.failed;
+  declined += other.declined;
+  seconds += other.seconds;
+  return *this;
+}
+
+WaitTotals& WaitTotals::operator+=(const WaitTotals& other) {
+  tickets += other.tickets;
+  more += other.more;
+  late += other.late;
   return *this;
 }
 
@@ -151,12 +93,28 @@ void ReplayResult::Add(size_t node, const Outcome& outcome, uint64_t ceiling) {
   unreached += outcome.reached ? 0 : 1;
   refused += outcome.refusal.empty() ? 0 : 1;
   if (first_refusal.empty()) first_refusal = outcome.refusal;
+  waits += outcome.waits;
+  if (outcome.await_ns > 0) latency.await_ns.push_back(outcome.await_ns);
   if (outcome.acquire_ns > 0) latency.acquire_ns.push_back(outcome.acquire_ns);
   if (outcome.load_ns > 0) latency.load_ns.push_back(outcome.load_ns);
   NodeTotals& totals = nodes[node];
   ++totals.requests;
   totals.unreached += outcome.reached ? 0 : 1;
   totals.tokens += outcome.tokens;
+}
+
+void ReplayResult::AddCounts(size_t node, const NodeCounts& counts) {
+  NodeTotals& totals = nodes[node];
+  totals.name = counts.name;
+  totals.boot_id = counts.boot_id;
+  totals.pull += counts.pull;
+  pull += counts.pull;
+  // Never more than was verified here, whatever a node says.
+  const uint64_t moved = std::min(counts.hit_peer, totals.tokens.hit_host);
+  for (TokenAccount* account : {&tokens, &totals.tokens}) {
+    account->hit_host -= moved;
+    account->hit_peer += moved;
+  }
 }
 
 double ReplayResult::hit_rate() const {
@@ -183,13 +141,17 @@ json ToJson(const ReplayResult& result) {
   json nodes = json::array();
   for (const NodeTotals& node : result.nodes) {
     nodes.push_back({{"socket", node.socket},
+                     {"name", node.name},
+                     {"boot_id", fmt::format("{:016x}", node.boot_id)},
+                     {"watched", node.unwatched.empty()},
                      {"replicas", node.replicas},
                      {"requests", node.requests},
                      {"unreached", node.unreached},
-                     {"tokens", TokensJson(node.tokens)}});
+                     {"tokens", TokensJson(node.tokens)},
+                     {"pull", PullJson(node.pull)}});
   }
   const PageTotals& pages = result.pages;
-  const PullTotals& pull = result.pull;
+  const WaitTotals& waits = result.waits;
   return {{"requests", result.requests},
           {"interrupted", result.interrupted},
           {"seconds", result.seconds},
@@ -209,34 +171,14 @@ json ToJson(const ReplayResult& result) {
             {"verified", pages.verified},
             {"wrong", pages.wrong},
             {"bad", pages.bad}}},
-          {"pull",
-           {{"pages", pull.pages},
-            {"bytes", pull.bytes},
-            {"seconds", pull.seconds},
-            {"failed", pull.failed},
-            {"declined", pull.declined}}},
+          {"waits", {{"tickets", waits.tickets}, {"more", waits.more}, {"late", waits.late}}},
+          {"pull", PullJson(result.pull)},
           {"latency_us",
            {{"acquire", PercentilesJson(result.latency.acquire_ns)},
+            {"await", PercentilesJson(result.latency.await_ns)},
             {"load", PercentilesJson(result.latency.load_ns)},
             {"pull", PercentilesJson(result.latency.pull_ns)}}},
           {"nodes", nodes}};
-}
-
-std::string ToText(const ReplayResult& result) {
-  std::string text = TokensText(result) + "\n" + PagesText(result.pages) + "\n" +
-                     LatencyText(result.latency) + "\n" + NodesText(result) + "\n" +
-                     RemarksText(result);
-  const std::string problem = result.Problem();
-  const std::string ceiling =
-      result.ceiling_applies()
-          ? fmt::format("the ceiling is {:.2f} %", 100 * result.ceiling_rate())
-          : fmt::format("the node was warm: the ceiling of an empty one, {:.2f} %, does not apply",
-                        100 * result.ceiling_rate());
-  text += fmt::format("{} requests in {:.1f} s: hit {:.2f} % of all prompt tokens, {}; wrong={}\n",
-                      Thousands(result.requests), result.seconds, 100 * result.hit_rate(), ceiling,
-                      result.pages.wrong);
-  if (!problem.empty()) text += "WRONG: " + problem + "\n";
-  return text;
 }
 
 }  // namespace pando::ctl

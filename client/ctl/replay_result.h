@@ -34,10 +34,30 @@ struct PageTotals {
   PageTotals& operator+=(const PageTotals& other);
 };
 
-// Pages that the nodes pulled from peers for this replay.
+// Pages that nodes pulled from peers, and what they would not pull.
 struct PullTotals {
-  uint64_t pages = 0, bytes = 0, failed = 0, declined = 0;
-  double seconds = 0;
+  uint64_t pages = 0, bytes = 0;  // that arrived
+  uint64_t failed = 0;            // pages that did not, or not as promised
+  uint64_t declined = 0;          // fetches that would have been slower than computing
+  double seconds = 0;             // of all pulls, each by itself
+  PullTotals& operator+=(const PullTotals& other);
+};
+
+// What a node itself has counted during the replay.
+struct NodeCounts {
+  uint64_t boot_id = 0;
+  std::string name;
+  uint64_t hit_peer = 0;  // tokens, of the replay's space
+  uint64_t pulls = 0;
+  PullTotals pull;
+};
+
+// Requests that found somebody else making what they missed.
+struct WaitTotals {
+  uint64_t tickets = 0;  // requests that got one and awaited it
+  uint64_t more = 0;     // of these: more blocks came than had been there
+  uint64_t late = 0;     // of these: at the deadline more was still being made
+  WaitTotals& operator+=(const WaitTotals& other);
 };
 
 // What one request came to.
@@ -45,10 +65,12 @@ struct Outcome {
   TokenAccount tokens;
   uint64_t failed_tokens = 0;  // part of computed: offered by the node, not loaded or not verified
   PageTotals pages;
-  bool reached = true;     // false: some call got no answer from the node
-  bool full = false;       // no room to store it
-  std::string refusal;     // why the node turned a call down, if it did
+  bool reached = true;  // false: some call got no answer from the node
+  bool full = false;    // no room to store it
+  std::string refusal;  // why the node turned a call down, if it did
+  WaitTotals waits;
   int64_t acquire_ns = 0;  // the look-up, there and back
+  int64_t await_ns = 0;    // for what another makes; 0: not awaited
   int64_t load_ns = 0;     // begin, copies, end; 0: nothing was loaded
 };
 
@@ -56,18 +78,22 @@ struct Percentiles {
   double p50 = 0, p99 = 0;
 };
 struct Latencies {
-  std::vector<int64_t> acquire_ns, load_ns, pull_ns;
+  std::vector<int64_t> acquire_ns, await_ns, load_ns;
+  std::vector<int64_t> pull_ns;  // the mean of a request's pulls, by the node's own clock
 };
 // Nearest rank, in microseconds; zero without values.
 Percentiles PercentilesOf(std::vector<int64_t> nanos);
 
 // What one node's replicas came to.
 struct NodeTotals {
-  std::string socket;
+  std::string socket, name;
+  uint64_t boot_id = 0;
+  std::string unwatched;  // why the node's own figures are not known; empty: they are
   uint64_t replicas = 0;
   uint64_t requests = 0;
   uint64_t unreached = 0;  // requests some of whose calls got no answer
   TokenAccount tokens;
+  PullTotals pull;
 };
 
 struct ReplayResult {
@@ -81,6 +107,7 @@ struct ReplayResult {
   uint64_t refused = 0;  // requests some of whose calls the node turned down
   std::string first_refusal;
   PageTotals pages;
+  WaitTotals waits;
   PullTotals pull;
   Latencies latency;
   uint64_t ceiling_tokens = 0;  // what an infinite cache, empty at first, would have hit
@@ -89,6 +116,9 @@ struct ReplayResult {
 
   // `ceiling` is what an infinite cache, empty at first, would have hit of this request.
   void Add(size_t node, const Outcome& outcome, uint64_t ceiling);
+  // What the node has counted, once all requests are played: of the hits of its replicas, some came
+  // from peers.
+  void AddCounts(size_t node, const NodeCounts& counts);
   double hit_rate() const;
   double ceiling_rate() const;
   // False if a node was warm: then more may be hit than the ceiling has.

@@ -1,6 +1,7 @@
 #include "client/ctl/stand_in_replica.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <utility>
@@ -13,6 +14,8 @@ namespace {
 
 constexpr int64_t kClaimLife = 60'000'000'000;  // far beyond the longest load or store
 constexpr int64_t kRefusalPoll = 20'000'000;    // between looks at a session that is attaching
+constexpr int64_t kMillisecond = 1'000'000;
+constexpr int64_t kPollEveryMs = 50;  // while computing
 
 // Each session tells what its side of an engine knows; the space is the union.
 std::unique_ptr<client::Client> OpenScheduler(const ReplicaOptions& options) {
@@ -22,7 +25,7 @@ std::unique_ptr<client::Client> OpenScheduler(const ReplicaOptions& options) {
   session.role = client::Role::kScheduler;
   session.world_size = options.shards;
   session.block_tokens = options.block_tokens;
-  session.fields = {{"model", fmt::format("pando-stand-in/seed-{}", options.seed)}};
+  session.fields = {{"model", ModelName(options.seed)}};
   session.prefill_tokens_per_s = options.prefill_tokens_per_s;
   return client::Client::Create(std::move(session));
 }
@@ -80,6 +83,10 @@ bool Note(client::Code code, const std::string& message, Outcome* outcome) {
 
 }  // namespace
 
+std::string ModelName(uint64_t seed) {
+  return fmt::format("pando-stand-in/seed-{}", seed);
+}
+
 StandInReplica::StandInReplica(const ReplicaOptions& options)
     : options_(options), scheduler_(OpenScheduler(options)), kv_(options.page_bytes) {
   for (uint32_t shard = 0; shard < options.shards; ++shard) {
@@ -106,6 +113,7 @@ Outcome StandInReplica::Play(uint64_t request, std::span<const uint32_t> tokens,
   outcome.tokens.computed = (chain.size() - hit) * options_.block_tokens;
   outcome.tokens.computed += tokens.size() % options_.block_tokens;
   outcome.failed_tokens = (lease.blocks - hit) * options_.block_tokens;
+  SpendPrefill(outcome.tokens.computed);
   Store(request, static_cast<uint32_t>(hit), chain, &outcome);
   Settle(request, &outcome);
   return outcome;
@@ -119,12 +127,42 @@ StandInReplica::Lease StandInReplica::Acquire(uint64_t request, std::span<const 
                                               Outcome* outcome) {
   const int64_t start = client::NowNanos();
   auto call = scheduler_->StartAcquire(request, {.tokens = tokens, .segments = {}, .extras = {}},
-                                       /*engine_hit_tokens=*/0, start + kClaimLife, CallDeadline());
+                                       /*engine_hit_tokens=*/0, start + kClaimLife, CallDeadline(),
+                                       client::Intent::kCompute);
   const client::AcquireResult& result = scheduler_->Wait(call);
   if (!Note(result.code, result.message, outcome)) return {};
   outcome->acquire_ns = client::NowNanos() - start;
-  if (result.claim == 0) return {};
+  Lease lease;
+  if (result.claim != 0) lease = {.claim = result.claim, .blocks = result.blocks};
+  const bool await = result.ticket != 0 && options_.await_ns > 0;
+  return await ? Await(result.ticket, lease, outcome) : lease;
+}
+
+StandInReplica::Lease StandInReplica::Await(uint64_t ticket, const Lease& lease, Outcome* outcome) {
+  const int64_t start = client::NowNanos();
+  const int64_t until = start + options_.await_ns;
+  auto call = scheduler_->StartAwait(ticket, until, until + options_.call_timeout_ns);
+  const client::AwaitResult& result = scheduler_->Wait(call);
+  if (!Note(result.code, result.message, outcome)) return lease;
+  outcome->await_ns = client::NowNanos() - start;
+  outcome->waits = {
+      .tickets = 1, .more = result.claim != 0 ? 1u : 0u, .late = result.in_flight ? 1u : 0u};
+  if (result.claim == 0) return lease;
   return {.claim = result.claim, .blocks = result.blocks};
+}
+
+void StandInReplica::SpendPrefill(uint64_t tokens) {
+  if (options_.prefill_speedup == 0 || options_.prefill_tokens_per_s == 0) return;
+  const double seconds = static_cast<double>(tokens) /
+                         static_cast<double>(options_.prefill_tokens_per_s) /
+                         static_cast<double>(options_.prefill_speedup);
+  const int64_t end = client::NowNanos() + static_cast<int64_t>(seconds * 1e9);
+  // The session is looked after meanwhile, as an engine's scheduler does.
+  for (int64_t now = client::NowNanos(); now < end; now = client::NowNanos()) {
+    const int64_t left_ms = (end - now) / kMillisecond;
+    ::poll(nullptr, 0, static_cast<int>(std::clamp<int64_t>(left_ms, 1, kPollEveryMs)));
+    scheduler_->Poll();
+  }
 }
 
 client::Hold StandInReplica::Begin(uint32_t shard, uint64_t claim, Outcome* outcome) {

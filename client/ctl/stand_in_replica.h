@@ -1,8 +1,11 @@
 // A stand-in for one inference replica: it does all that an engine does with its cache, except for
 // computing. One scheduler session and one worker session for each shard, joined by a key.
 //
-//   acquire ─► begin ─► load pages into its own KV, compare every byte ─► end
+//   acquire ─► await what another makes ─► begin ─► load pages into its own KV, compare every byte
+//   ─► end
 //           ─► "compute" what is missing ─► reserve ─► begin ─► store ─► end ─► settle
+//
+// It says at acquire that it is going to compute what is missing, so that others wait for it.
 //
 // All full blocks of a prompt are stored, shared or not: a replica does not know what others will
 // ask for. A node that does not answer makes requests misses and stops nothing; the sessions attach
@@ -28,11 +31,16 @@ struct ReplicaOptions {
   std::string key;     // names the replica; no other live one may have it
   uint32_t shards = 1;
   uint32_t block_tokens = 16;
-  uint64_t page_bytes = 4096;  // of one block and shard
-  uint64_t prefill_tokens_per_s = 0;
-  uint64_t seed = 0;  // part of the model's name: contents depend on it
+  uint64_t page_bytes = 4096;         // of one block and shard
+  uint64_t prefill_tokens_per_s = 0;  // told to the node; 0: not told
+  uint64_t prefill_speedup = 0;       // computing takes that time over this; 0: no time
+  int64_t await_ns = 0;               // for what another makes; 0: it is not awaited
+  uint64_t seed = 0;                  // part of the model's name: contents depend on it
   int64_t call_timeout_ns = 5'000'000'000;
 };
+
+// The model that its sessions name, which tells its space from others'.
+std::string ModelName(uint64_t seed);
 
 class StandInReplica {
  public:
@@ -53,6 +61,10 @@ class StandInReplica {
 
   int64_t CallDeadline() const;
   Lease Acquire(uint64_t request, std::span<const uint32_t> tokens, Outcome* outcome);
+  // The lease with what comes of the ticket.
+  Lease Await(uint64_t ticket, const Lease& lease, Outcome* outcome);
+  // Takes as long as computing so many tokens.
+  void SpendPrefill(uint64_t tokens);
   // Leading blocks that were loaded and verified, in all shards.
   uint64_t Load(const Lease& lease, std::span<const uint64_t> chain, Outcome* outcome);
   uint64_t LoadShard(uint32_t shard, const Lease& lease, std::span<const uint64_t> chain,

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "client/ctl/account_view.h"
+#include "client/ctl/cluster_view.h"
 #include "client/ctl/table.h"
 #include "radix/base/units.h"
 
@@ -117,30 +119,6 @@ std::string CountersText(const v1::Status& status) {
   return any ? "\n" + table.Text() : "";
 }
 
-uint64_t HitsOf(const v1::Account& account) {
-  return account.hit_engine() + account.hit_device() + account.hit_host() + account.hit_disk() +
-         account.hit_peer();
-}
-
-json AccountJson(const v1::Account& account) {
-  return {{"requests", account.requests()},
-          {"tokens",
-           {{"prompt", account.prompt()},
-            {"hit_engine", account.hit_engine()},
-            {"hit_device", account.hit_device()},
-            {"hit_host", account.hit_host()},
-            {"hit_disk", account.hit_disk()},
-            {"hit_peer", account.hit_peer()},
-            {"computed", account.computed()}}},
-          {"failed", account.failed()}};
-}
-
-std::string AccountProblem(const std::string& whose, const v1::Account& account) {
-  if (account.prompt() == HitsOf(account) + account.computed()) return "";
-  return fmt::format("the account of {} does not balance: {} prompt tokens, {} hit + {} computed",
-                     whose, account.prompt(), HitsOf(account), account.computed());
-}
-
 }  // namespace
 
 json StatusJson(const v1::Status& status) {
@@ -175,7 +153,8 @@ json StatusJson(const v1::Status& status) {
           {"quarantined_bytes", status.quarantined_bytes()},
           {"counters", counters},
           {"reasons", reasons},
-          {"spaces", spaces}};
+          {"spaces", spaces},
+          {"cluster", ClusterJson(status)}};
 }
 
 std::string StatusText(const v1::Status& status) {
@@ -195,25 +174,12 @@ json StatsJson(const v1::Status& status) {
 }
 
 std::string StatsText(const v1::Status& status) {
-  Table table(
-      {"settled", "requests", "prompt tokens", "engine", "device", "host", "disk", "peer",
-       "computed", "failed", "hit"},
-      {Table::kLeft, Table::kRight, Table::kRight, Table::kRight, Table::kRight, Table::kRight,
-       Table::kRight, Table::kRight, Table::kRight, Table::kRight, Table::kRight});
-  const auto row = [&](const std::string& name, const v1::Account& account) {
-    table.Row({name, Thousands(account.requests()), Thousands(account.prompt()),
-               Thousands(account.hit_engine()), Thousands(account.hit_device()),
-               Thousands(account.hit_host()), Thousands(account.hit_disk()),
-               Thousands(account.hit_peer()), Thousands(account.computed()),
-               Thousands(account.failed()), Percent(HitsOf(account), account.prompt())});
-  };
+  Table table = AccountTable({"settled"});
   for (const v1::Space& space : status.spaces()) {
-    row(fmt::format("space {}", space.space()), space.account());
+    AccountRow({fmt::format("space {}", space.space())}, space.account(), &table);
   }
-  row("all", status.account());
-  return table.Text() +
-         "Tokens of settled requests. prompt = engine + device + host + disk + peer + computed; "
-         "failed is part of computed.\n";
+  AccountRow({"all"}, status.account(), &table);
+  return table.Text() + kAccountLegend;
 }
 
 std::string StatsProblem(const v1::Status& status) {

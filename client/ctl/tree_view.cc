@@ -38,6 +38,15 @@ Forest BuildForest(const v1::ListRunsResponse& tree) {
   return forest;
 }
 
+// "2 peers: b, c"; the node names the first few.
+std::string HoldersText(const v1::Run& run) {
+  std::string text = Counted(run.peers(), "peer", "peers") + ":";
+  for (int i = 0; i < run.peer_names_size(); ++i) {
+    text += (i == 0 ? " " : ", ") + Printable(run.peer_names(i));
+  }
+  return run.peers() > static_cast<uint32_t>(run.peer_names_size()) ? text + ", ..." : text;
+}
+
 std::string RunText(const v1::Run& run) {
   const uint32_t writing = run.blocks() - std::min(run.blocks(), run.complete_blocks());
   std::string text =
@@ -47,6 +56,7 @@ std::string RunText(const v1::Run& run) {
   if (run.children() > 0) text += "  " + Counted(run.children(), "child", "children");
   if (run.pins() > 0) text += "  " + Counted(run.pins(), "pin", "pins");
   if (!run.scope().empty() && run.scope() != "public") text += "  scope " + Printable(run.scope());
+  if (run.peers() > 0) text += "  also on " + HoldersText(run);
   return text;
 }
 
@@ -66,17 +76,21 @@ void PushAll(const std::vector<const v1::Run*>& runs, const std::string& indent,
 
 }  // namespace
 
-json TreeJson(uint32_t space, const v1::ListRunsResponse& tree) {
+json TreeJson(uint32_t space, const v1::ListRunsResponse& tree, bool peers) {
   json runs = json::array();
   for (const v1::Run& run : tree.runs()) {
-    runs.push_back({{"run", run.run()},
-                    {"parent", run.parent()},
-                    {"depth_blocks", run.depth_blocks()},
-                    {"blocks", run.blocks()},
-                    {"complete_blocks", run.complete_blocks()},
-                    {"children", run.children()},
-                    {"pins", run.pins()},
-                    {"scope", run.scope()}});
+    json& added = runs.emplace_back(json{{"run", run.run()},
+                                         {"parent", run.parent()},
+                                         {"depth_blocks", run.depth_blocks()},
+                                         {"blocks", run.blocks()},
+                                         {"complete_blocks", run.complete_blocks()},
+                                         {"children", run.children()},
+                                         {"pins", run.pins()},
+                                         {"scope", run.scope()}});
+    if (!peers) continue;
+    added["peers"] = run.peers();
+    added["peer_names"] =
+        std::vector<std::string>(run.peer_names().begin(), run.peer_names().end());
   }
   return {{"space", space}, {"runs", runs}, {"truncated", tree.truncated()}};
 }

@@ -16,7 +16,8 @@
 
 namespace pando::ctl {
 
-nlohmann::json TreeJson(uint32_t space, const v1::ListRunsResponse& tree);
+// `peers`: with those that hold each run's last block, as the node was asked for them.
+nlohmann::json TreeJson(uint32_t space, const v1::ListRunsResponse& tree, bool peers);
 std::string TreeText(uint32_t space, const v1::ListRunsResponse& tree);
 
 }  // namespace pando::ctl

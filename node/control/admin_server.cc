@@ -66,8 +66,13 @@ class Service final : public v1::Admin::Service {
       const PrefixCache& cache = source_.core->cache();
       spaces = cache.spaces();
       if (request->space() >= spaces) return;
-      cache.VisitRuns(SpaceId(request->space()), limit,
-                      [&](const RunInfo& run) { WriteRun(run, response->add_runs()); });
+      cache.VisitRuns(SpaceId(request->space()), limit, [&](const RunInfo& run) {
+        v1::Run* out = response->add_runs();
+        WriteRun(run, out);
+        if (request->peers() && run.told_key) {
+          WriteHolders(source_.core->PeersHolding(*run.told_key), out);
+        }
+      });
       response->set_truncated(cache.stats(SpaceId(request->space())).runs >
                               static_cast<uint64_t>(response->runs_size()));
     };

@@ -41,6 +41,9 @@ inline constexpr const char* kFrames =
     "Frames that could not be read, by reason; cut_short: the connection ended within one";
 inline constexpr const char* kMessages =
     "Messages refused before they were a request of the core, by reason; not in the requests";
+inline constexpr const char* kGrantRequests =
+    "Requests of peers for pages, by answer: given, missed (the pages are not here, or not any "
+    "more), busy (at a limit), refused (wrong in form, or of nobody who said hello)";
 
 }  // namespace counters_detail
 
@@ -110,6 +113,35 @@ inline constexpr auto kCounters = [] {
                    "Acquire and Reserve requests that got no claim: their replica was over its "
                    "quarantine cap",
                    Of<&C::quarantine_refused>},
+      NamedCounter{"tickets", "",
+                   "Tickets given: an acquire found that somebody else makes what it missed",
+                   Of<&C::tickets>},
+      NamedCounter{"grant_requests", "given", kGrantRequests, Of<&C::grants>},
+      NamedCounter{"grant_requests", "missed", kGrantRequests, Of<&C::grants_missed>},
+      NamedCounter{"grant_requests", "busy", kGrantRequests, Of<&C::grants_busy>},
+      NamedCounter{"grant_requests", "refused", kGrantRequests, Of<&C::grants_refused>},
+      NamedCounter{"grants_expired", "", "Grants that ended at their deadline, not by a Done",
+                   Of<&C::grants_expired>},
+      NamedCounter{"peer_pages_sent", "", "Pages that peers pulled from here",
+                   Of<&C::peer_pages_sent>},
+      NamedCounter{"peer_pages_called_bad", "",
+                   "Pages sent whose receiver says that their checksum was wrong",
+                   Of<&C::peer_pages_called_bad>},
+      NamedCounter{"fetches", "", "Fetches begun: blocks that a request missed and peers hold",
+                   Of<&C::fetches>},
+      NamedCounter{"fetches_declined", "",
+                   "Fetches not begun because computing is faster, as far as is measured",
+                   Of<&C::fetches_declined>},
+      NamedCounter{"fetches_full", "", "Fetches not begun because no page was to be had",
+                   Of<&C::fetches_full>},
+      NamedCounter{"fetches_expired", "",
+                   "Fetches that ended at their deadline; what had come by then stays",
+                   Of<&C::fetches_expired>},
+      NamedCounter{"peer_pages_stored", "", "Pages that came from peers and were committed",
+                   Of<&C::peer_pages_stored>},
+      NamedCounter{"feeds_broken", "",
+                   "Feeds of peers that had a gap, a wrong digest or no sense, and were taken anew",
+                   Of<&C::feeds_broken>},
   };
 }();
 

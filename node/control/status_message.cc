@@ -1,5 +1,7 @@
 #include "node/control/status_message.h"
 
+#include <algorithm>
+
 #include "node/control/counters.h"
 #include "pando/v1/admin.pb.h"
 
@@ -46,6 +48,80 @@ void Write(const SpaceStatus& space, v1::Space* out) {
   Write(space.account, out->mutable_account());
 }
 
+void Write(const NodeTotals& totals, v1::NodeTotals* out) {
+  v1::Account* account = out->mutable_account();
+  account->set_requests(totals.requests);
+  account->set_prompt(totals.prompt);
+  account->set_hit_engine(totals.hit_engine);
+  account->set_hit_device(totals.hit_device);
+  account->set_hit_host(totals.hit_host);
+  account->set_hit_disk(totals.hit_disk);
+  account->set_hit_peer(totals.hit_peer);
+  account->set_computed(totals.computed);
+  account->set_failed(totals.failed);
+  out->set_pages(totals.pages);
+  out->set_pages_free(totals.pages_free);
+  out->set_blocks(totals.blocks);
+  out->set_uptime_ms(totals.uptime_ms);
+}
+
+v1::ClusterPeer::State StateOf(PeerState state) {
+  switch (state) {
+    case PeerState::kConnecting:
+      return v1::ClusterPeer::CONNECTING;
+    case PeerState::kConnected:
+      return v1::ClusterPeer::CONNECTED;
+    case PeerState::kIncompatible:
+      return v1::ClusterPeer::INCOMPATIBLE;
+    case PeerState::kSelf:
+      return v1::ClusterPeer::SELF;
+  }
+  return v1::ClusterPeer::CONNECTING;
+}
+
+uint64_t Millis(Nanos nanos) {
+  return static_cast<uint64_t>(std::max<Nanos>(nanos, 0)) / 1'000'000;
+}
+
+void Write(const PeerStatus& peer, v1::ClusterPeer* out) {
+  out->set_address(peer.address);
+  out->set_name(peer.name);
+  out->set_boot_id(peer.boot.value());
+  out->set_state(StateOf(peer.state));
+  out->set_why(peer.why);
+  out->set_view_complete(peer.view_complete);
+  out->set_blocks(peer.blocks);
+  out->set_prefilling(peer.prefilling);
+  if (peer.heard_ago) out->set_heard_ago_ms(Millis(*peer.heard_ago));
+  if (peer.closed_for) out->set_closed_for_ms(Millis(*peer.closed_for));
+  out->set_bytes_per_s(peer.bytes_per_s);
+  out->set_grants_asked(peer.grants_asked);
+  out->set_grants_missed(peer.grants_missed);
+  out->set_grants_refused(peer.grants_refused);
+  out->set_pulls(peer.pulls);
+  out->set_pages_pulled(peer.pages_pulled);
+  out->set_bytes_pulled(peer.bytes_pulled);
+  out->set_pages_bad(peer.pages_bad);
+  out->set_pages_failed(peer.pages_failed);
+  out->set_pull_micros(peer.pull_micros);
+  if (peer.totals) {
+    Write(*peer.totals, out->mutable_totals());
+    out->set_totals_ago_ms(Millis(peer.totals_ago));
+  }
+}
+
+void Write(const ClusterStatus& cluster, v1::Cluster* out) {
+  Write(cluster.totals, out->mutable_totals());
+  out->set_granted_bytes(cluster.granted_bytes);
+  out->set_guests(cluster.guests);
+  out->set_feeds(cluster.feeds);
+  out->set_told_blocks(cluster.told_blocks);
+  out->set_directory_blocks(cluster.directory_blocks);
+  out->set_directory_bytes(cluster.directory_bytes);
+  out->set_fetches(cluster.fetches);
+  for (const PeerStatus& peer : cluster.peers) Write(peer, out->add_peers());
+}
+
 }  // namespace
 
 void WriteStatus(const CoreStatus& status, v1::Status* out) {
@@ -70,6 +146,7 @@ void WriteStatus(const CoreStatus& status, v1::Status* out) {
     named->set_value(counter.value(status.counters));
   }
   for (const SpaceStatus& space : status.spaces) Write(space, out->add_spaces());
+  if (status.cluster.started) Write(status.cluster, out->mutable_cluster());
 }
 
 void WriteRun(const RunInfo& run, v1::Run* out) {
@@ -81,6 +158,12 @@ void WriteRun(const RunInfo& run, v1::Run* out) {
   out->set_children(run.children);
   out->set_pins(run.pins);
   out->set_scope(run.scope);
+}
+
+void WriteHolders(const std::vector<std::string>& holders, v1::Run* out) {
+  out->set_peers(static_cast<uint32_t>(holders.size()));
+  const size_t named = std::min(holders.size(), kHoldersNamed);
+  for (size_t i = 0; i < named; ++i) out->add_peer_names(holders[i]);
 }
 
 }  // namespace pando::control

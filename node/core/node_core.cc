@@ -31,6 +31,10 @@ const PrefixCache& NodeCore::cache() const {
   return impl_->router.cache();
 }
 
+std::vector<std::string> NodeCore::PeersHolding(uint64_t key) const {
+  return impl_->router.PeersHolding(key);
+}
+
 std::string NodeCore::SelfCheck() const {
   return impl_->router.SelfCheck();
 }

@@ -190,6 +190,8 @@ class NodeCore {
 
   CoreStatus status() const;
   const PrefixCache& cache() const;
+  // The names of the peers that told that they hold the block of this name (RunInfo::told_key).
+  std::vector<std::string> PeersHolding(uint64_t key) const;
   // Recounts everything: page states against holds, pins against claims. Empty, or what is broken.
   std::string SelfCheck() const;
 

@@ -400,6 +400,15 @@ std::vector<PeerStatus> Peers::status() const {
   return all;
 }
 
+std::vector<std::string> Peers::Holding(uint64_t key) const {
+  std::vector<std::string> names;
+  if (!started()) return names;
+  std::vector<PeerDepth> holders;
+  held_->Lookup({&key, 1}, 0, &holders);
+  for (const PeerDepth& holder : holders) names.push_back(peers_.at(holder.peer)->name);
+  return names;
+}
+
 std::string Peers::SelfCheck() const {
   if (!started()) return "";
   if (std::string broken = held_->CheckInvariants(); !broken.empty()) return broken;

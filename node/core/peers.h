@@ -96,6 +96,8 @@ class Peers {
 
   Nanos next_deadline() const;
   std::vector<PeerStatus> status() const;
+  // The names of those that told that they hold this block, whether or not they can be asked.
+  std::vector<std::string> Holding(uint64_t key) const;
   uint64_t directory_blocks() const { return held_ == nullptr ? 0 : held_->holder_blocks(); }
   uint64_t directory_bytes() const;
   std::string SelfCheck() const;

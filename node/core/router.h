@@ -43,6 +43,7 @@ class Router {
   CoreStatus status() const;
   std::string SelfCheck() const;
   const PrefixCache& cache() const { return context_.cache; }
+  std::vector<std::string> PeersHolding(uint64_t key) const { return peers_.Holding(key); }
 
  private:
   void Take(const SessionOpened& opened);

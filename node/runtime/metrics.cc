@@ -1,48 +1,17 @@
 #include "node/runtime/metrics.h"
 
-#include <prometheus/metric_family.h>
-#include <prometheus/text_serializer.h>
-
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "node/control/counters.h"
+#include "node/runtime/metric_families.h"
+#include "node/runtime/metrics_cluster.h"
 
 namespace pando::runtime {
 namespace {
 
-using prometheus::MetricFamily;
 using prometheus::MetricType;
-
-// Collects families; a value is exact up to 2^53, as everything in Prometheus is.
-class Families {
- public:
-  void Add(const std::string& name, const char* help, MetricType type) {
-    families_.push_back({"pando_" + name, help, type, {}});
-  }
-  // Another value of the last family.
-  void Value(uint64_t value, std::vector<prometheus::ClientMetric::Label> labels = {}) {
-    prometheus::ClientMetric metric;
-    metric.label = std::move(labels);
-    const auto number = static_cast<double>(value);
-    if (families_.back().type == MetricType::Counter) metric.counter.value = number;
-    if (families_.back().type == MetricType::Gauge) metric.gauge.value = number;
-    families_.back().metric.push_back(std::move(metric));
-  }
-  void Counter(const std::string& name, const char* help, uint64_t value) {
-    Add(name, help, MetricType::Counter);
-    Value(value);
-  }
-  void Gauge(const std::string& name, const char* help, uint64_t value) {
-    Add(name, help, MetricType::Gauge);
-    Value(value);
-  }
-  std::string Text() const { return prometheus::TextSerializer().Serialize(families_); }
-
- private:
-  std::vector<MetricFamily> families_;
-};
 
 void AddAccount(const Account& account, Families* out) {
   out->Counter("requests_settled_total",
@@ -108,7 +77,7 @@ void AddUsers(const CoreStatus& core, Families* out) {
   out->Gauge("replicas", "Replicas with at least one attached session, complete or not",
              core.replicas);
   out->Gauge("requests_open", "Requests that were acquired and are not yet settled", core.requests);
-  out->Add("claims", "Claims that stand, by kind; ticket and grant are always 0 without peers",
+  out->Add("claims", "Claims that stand, by kind: of replicas here, and of peers (grant)",
            MetricType::Gauge);
   out->Value(core.leases, {{"kind", "lease"}});
   out->Value(core.reservations, {{"kind", "reservation"}});
@@ -144,6 +113,7 @@ std::string MetricsText(const MetricsInput& input) {
     if (*counter.reason != '\0') labels.push_back({"reason", counter.reason});
     families.Value(counter.value(input.core.counters), std::move(labels));
   }
+  if (input.core.cluster.started) AddCluster(input.core.cluster, &families);
   return families.Text();
 }
 

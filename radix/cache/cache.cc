@@ -281,6 +281,7 @@ void Cache::VisitRuns(SpaceId space, uint64_t limit,
   uint32_t id = tree_.run(root).first_child;
   while (id != kNoNode && limit > 0) {
     const Run& run = tree_.run(id);
+    const uint64_t told = run.complete == 0 ? 0 : told_.Get(FirstPage(run, run.complete - 1));
     visit({.run = RunId(id),
            .parent = RunId(run.parent == root ? id : run.parent),
            .depth_blocks = run.depth,
@@ -288,7 +289,8 @@ void Cache::VisitRuns(SpaceId space, uint64_t limit,
            .complete_blocks = run.complete,
            .children = run.children,
            .pins = run.pins,
-           .scope = tree_.ScopePath(run.scope)});
+           .scope = tree_.ScopePath(run.scope),
+           .told_key = told == 0 ? std::nullopt : std::optional(told)});
     --limit;
     if (run.first_child != kNoNode) {
       id = run.first_child;

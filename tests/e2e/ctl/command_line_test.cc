@@ -43,7 +43,7 @@ TEST(CommandLineTest, RefusesWrongLines) {
   };
   const std::string long_path = "unix:/" + std::string(107, 'x');
   const std::vector<WrongLine> lines = {
-      {{}, "A command (status, stats, tree, check or replay) is required"},
+      {{}, "A command (status, stats, peers, tree, check or replay) is required"},
       {{"explode"}, "explode"},
       {{"status"}, "--admin unix:PATH"},
       {{"status", "--admin", "unix:"}, "an empty path"},

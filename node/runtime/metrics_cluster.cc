@@ -1,0 +1,124 @@
+#include "node/runtime/metrics_cluster.h"
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace pando::runtime {
+namespace {
+
+using prometheus::MetricType;
+
+double Seconds(Nanos nanos) {
+  return static_cast<double>(nanos) / 1e9;
+}
+
+// One family of one value a peer.
+struct PeerMetric {
+  const char* name;
+  const char* help;
+  MetricType type;
+  double (*value)(const PeerStatus&);
+};
+
+const std::array kPeerMetrics{
+    PeerMetric{"peer_connected", "1 while the peer and this node have said hello, else 0",
+               MetricType::Gauge,
+               [](const PeerStatus& p) { return p.state == PeerState::kConnected ? 1.0 : 0.0; }},
+    PeerMetric{"peer_view_complete",
+               "1 if all that the peer tells is known here, 0 before its first snapshot",
+               MetricType::Gauge, [](const PeerStatus& p) { return p.view_complete ? 1.0 : 0.0; }},
+    PeerMetric{"peer_blocks", "Blocks that the peer told it holds", MetricType::Gauge,
+               [](const PeerStatus& p) { return static_cast<double>(p.blocks); }},
+    PeerMetric{"peer_prefilling_blocks", "Blocks that the peer told it is computing",
+               MetricType::Gauge,
+               [](const PeerStatus& p) { return static_cast<double>(p.prefilling); }},
+    PeerMetric{"peer_breaker_open_seconds",
+               "How long no page will be asked of the peer, after it failed; 0: it is asked",
+               MetricType::Gauge,
+               [](const PeerStatus& p) { return Seconds(p.closed_for.value_or(0)); }},
+    PeerMetric{"peer_pull_rate_bytes_per_second",
+               "Bytes a second that pulls from the peer were last measured at; 0: not yet",
+               MetricType::Gauge, [](const PeerStatus& p) { return p.bytes_per_s; }},
+    PeerMetric{"peer_pulls_total", "Pulls from the peer that ended, well or not",
+               MetricType::Counter,
+               [](const PeerStatus& p) { return static_cast<double>(p.pulls); }},
+    PeerMetric{"peer_pull_bytes_total", "Bytes of pages that pulls from the peer brought",
+               MetricType::Counter,
+               [](const PeerStatus& p) { return static_cast<double>(p.bytes_pulled); }},
+    PeerMetric{"peer_pull_seconds_total", "Seconds that pulls from the peer took, each by itself",
+               MetricType::Counter,
+               [](const PeerStatus& p) { return static_cast<double>(p.pull_micros) / 1e6; }},
+};
+
+MetricLabels LabelsOf(const PeerStatus& peer) {
+  return {{"peer", peer.name}, {"address", peer.address}};
+}
+
+void Value(const PeerStatus& peer, const char* label, const char* kind, uint64_t value,
+           Families* out) {
+  MetricLabels labels = LabelsOf(peer);
+  labels.push_back({label, kind});
+  out->Value(value, std::move(labels));
+}
+
+void AddPeers(const std::vector<const PeerStatus*>& peers, Families* out) {
+  for (const PeerMetric& metric : kPeerMetrics) {
+    out->Add(metric.name, metric.help, metric.type);
+    for (const PeerStatus* peer : peers) out->Real(metric.value(*peer), LabelsOf(*peer));
+  }
+  out->Add("peer_heard_seconds",
+           "The age of this node's view of the peer: since the last message of its; none: never",
+           MetricType::Gauge);
+  for (const PeerStatus* peer : peers) {
+    if (peer->heard_ago) out->Real(Seconds(*peer->heard_ago), LabelsOf(*peer));
+  }
+  out->Add("peer_grants_asked_total",
+           "Requests for pages that the peer answered, by answer: given, missed (it had not, or no "
+           "longer, what it had told), refused",
+           MetricType::Counter);
+  for (const PeerStatus* peer : peers) {
+    const uint64_t others = peer->grants_missed + peer->grants_refused;
+    Value(*peer, "answer", "given", peer->grants_asked - others, out);
+    Value(*peer, "answer", "missed", peer->grants_missed, out);
+    Value(*peer, "answer", "refused", peer->grants_refused, out);
+  }
+  out->Add("peer_pull_pages_total",
+           "Pages asked of the peer, by outcome: arrived, bad (another checksum than promised), "
+           "failed (did not arrive)",
+           MetricType::Counter);
+  for (const PeerStatus* peer : peers) {
+    Value(*peer, "outcome", "arrived", peer->pages_pulled, out);
+    Value(*peer, "outcome", "bad", peer->pages_bad, out);
+    Value(*peer, "outcome", "failed", peer->pages_failed, out);
+  }
+}
+
+}  // namespace
+
+void AddCluster(const ClusterStatus& cluster, Families* out) {
+  std::array<uint64_t, 4> by_state{};
+  std::vector<const PeerStatus*> others;
+  for (const PeerStatus& peer : cluster.peers) {
+    ++by_state[static_cast<size_t>(peer.state)];
+    if (peer.state != PeerState::kSelf) others.push_back(&peer);
+  }
+  out->Add("peers", "Configured addresses of peers, by state; self: the address is this node's",
+           MetricType::Gauge);
+  out->Value(by_state[static_cast<size_t>(PeerState::kConnecting)], {{"state", "connecting"}});
+  out->Value(by_state[static_cast<size_t>(PeerState::kConnected)], {{"state", "connected"}});
+  out->Value(by_state[static_cast<size_t>(PeerState::kIncompatible)], {{"state", "incompatible"}});
+  out->Value(by_state[static_cast<size_t>(PeerState::kSelf)], {{"state", "self"}});
+  out->Gauge("granted_bytes", "Bytes of pages that peers may pull now", cluster.granted_bytes);
+  out->Gauge("guests", "Nodes that have said hello to this one", cluster.guests);
+  out->Gauge("feeds", "Feeds of this node that peers have open", cluster.feeds);
+  out->Gauge("told_blocks", "Blocks that this node tells its peers it holds", cluster.told_blocks);
+  out->Gauge("directory_blocks", "Blocks that peers told they hold, each once a peer",
+             cluster.directory_blocks);
+  out->Gauge("directory_bytes", "Bytes of memory of the directory of what peers told",
+             cluster.directory_bytes);
+  out->Gauge("fetches_open", "Fetches from peers that are under way", cluster.fetches);
+  AddPeers(others, out);
+}
+
+}  // namespace pando::runtime
