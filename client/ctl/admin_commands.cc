@@ -1,4 +1,6 @@
 #include <fmt/format.h>
+#include <poll.h>
+#include <time.h>
 
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -25,6 +27,14 @@ void PrintJson(const nlohmann::json& json) {
   Say(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
+constexpr int kWaitPollMs = 50;
+
+int64_t NowNanos() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
 absl::StatusOr<v1::Status> GetStatus(const AdminArgs& admin) {
   return AdminClient(admin.address, admin.timeout_ns).GetStatus();
 }
@@ -42,15 +52,23 @@ int RunStatus(const AdminArgs& admin) {
   return kOk;
 }
 
-int RunPeers(const AdminArgs& admin) {
-  const absl::StatusOr<v1::Status> status = GetStatus(admin);
+int RunPeers(const AdminArgs& admin, int64_t wait_ns) {
+  AdminClient client(admin.address, admin.timeout_ns);
+  const int64_t deadline = NowNanos() + wait_ns;
+  absl::StatusOr<v1::Status> status = client.GetStatus();
+  while (status.ok() && wait_ns > 0 && !PeersKnown(*status) && NowNanos() < deadline) {
+    ::poll(nullptr, 0, kWaitPollMs);
+    status = client.GetStatus();
+  }
   if (!status.ok()) return Fail(status.status());
   if (admin.json) {
     PrintJson({{"cluster", ClusterJson(*status)}});
   } else {
     Say(PeersText(*status));
   }
-  return kOk;
+  if (wait_ns == 0 || PeersKnown(*status)) return kOk;
+  Complain("not all peers are connected and known by now; the column `state` says which");
+  return kFailed;
 }
 
 int RunStats(const AdminArgs& admin, bool cluster) {

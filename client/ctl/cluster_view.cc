@@ -211,6 +211,14 @@ std::string PeersText(const v1::Status& status) {
   return text;
 }
 
+bool PeersKnown(const v1::Status& status) {
+  const auto& peers = status.cluster().peers();
+  return std::all_of(peers.begin(), peers.end(), [](const v1::ClusterPeer& peer) {
+    return peer.state() == v1::ClusterPeer::SELF ||
+           (peer.state() == v1::ClusterPeer::CONNECTED && peer.view_complete());
+  });
+}
+
 json ClusterStatsJson(const v1::Status& status) {
   if (!status.has_cluster()) return {{"cluster", nullptr}, {"nodes", json::array()}};
   const std::vector<NodeFigures> all = AllNodes(status);

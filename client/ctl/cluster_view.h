@@ -16,6 +16,8 @@ namespace pando::ctl {
 // null: the node is in no cluster.
 nlohmann::json ClusterJson(const v1::Status& status);
 std::string PeersText(const v1::Status& status);
+// Each peer is connected, or this node itself, and all that it tells is known.
+bool PeersKnown(const v1::Status& status);
 
 // Each node's account and their sum, in tokens.
 nlohmann::json ClusterStatsJson(const v1::Status& status);

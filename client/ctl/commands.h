@@ -31,7 +31,9 @@ struct ReplayArgs {
 
 int RunStatus(const AdminArgs& admin);
 int RunStats(const AdminArgs& admin, bool cluster);
-int RunPeers(const AdminArgs& admin);
+// Waits, `wait_ns` at most, until each peer is connected and all that it tells is known; kFailed if
+// one is not by then. 0: prints what there is.
+int RunPeers(const AdminArgs& admin, int64_t wait_ns);
 int RunTree(const AdminArgs& admin, const TreeArgs& tree);
 int RunCheck(const AdminArgs& admin);
 int RunReplay(const ReplayArgs& args);

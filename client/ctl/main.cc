@@ -56,6 +56,7 @@ struct CommandLine {
   std::string routing = "round-robin";
   std::string page_bytes = "4096";
   uint32_t tree_space = 0;
+  int64_t wait_s = 0;
   bool cluster_stats = false;
 };
 
@@ -180,7 +181,10 @@ void AddCommands(CLI::App& app, CommandLine& line) {
       app.add_subcommand("stats", "The account: where the tokens of all requests came from"));
   stats->add_flag("--cluster", line.cluster_stats,
                   "Of each node of the cluster and their sum, as they told this node");
-  add_json(app.add_subcommand("peers", "The other nodes of the cluster, as this node sees them"));
+  CLI::App* peers = add_json(
+      app.add_subcommand("peers", "The other nodes of the cluster, as this node sees them"));
+  peers->add_option("--wait", line.wait_s, "Seconds to wait until all of them are well known")
+      ->check(Whole(0, 3600));
   CLI::App* tree = add_json(app.add_subcommand("tree", "The prefixes that the node has"));
   tree->add_option("--space", line.tree_space, "Only this space")
       ->check(Whole(0, std::numeric_limits<uint32_t>::max()));
@@ -214,7 +218,9 @@ int RunCommand(const CLI::App& app, CommandLine& line) {
   line.admin.timeout_ns = timeout_ns;
   if (app.got_subcommand("status")) return pando::ctl::RunStatus(line.admin);
   if (app.got_subcommand("stats")) return pando::ctl::RunStats(line.admin, line.cluster_stats);
-  if (app.got_subcommand("peers")) return pando::ctl::RunPeers(line.admin);
+  if (app.got_subcommand("peers")) {
+    return pando::ctl::RunPeers(line.admin, line.wait_s * 1'000'000'000);
+  }
   if (app.got_subcommand("check")) return pando::ctl::RunCheck(line.admin);
   if (app.get_subcommand("tree")->count("--space") > 0) line.tree.space = line.tree_space;
   return pando::ctl::RunTree(line.admin, line.tree);

@@ -22,7 +22,7 @@ TEST(CommandLineTest, HelpShowsExamplesAndExitStatuses) {
   EXPECT_EQ(help.exit, 0);
   EXPECT_THAT(help.out, HasSubstr("pandoctl --admin unix:/run/pando/admin.sock status"));
   EXPECT_THAT(help.out, HasSubstr("3 no node answers"));
-  for (const char* command : {"status", "stats", "tree", "check", "replay"}) {
+  for (const char* command : {"status", "stats", "peers", "tree", "check", "replay"}) {
     EXPECT_THAT(help.out, HasSubstr(command));
     EXPECT_EQ(Pandoctl({command, "--help"}).exit, 0) << command;
   }
@@ -68,6 +68,11 @@ TEST(CommandLineTest, RefusesWrongLines) {
       {with({"--seed", "-1"}), "found '-1', expected a whole number from 0"},
       {with({"--seed", "18446744073709551616"}), "--seed"},
       {with({"--prefill-rate", "-1"}), "--prefill-rate"},
+      {with({"--prefill-speedup", "-1"}), "--prefill-speedup"},
+      {with({"--await-ms", "600001"}), "expected a whole number from 0 to 600000"},
+      {with({"--admins", ","}), "--admins: an empty path"},
+      {with({"--admins", "unix:/a,unix:/b"}), "found 2 sockets, expected one for each of the 1"},
+      {{"peers", "--admin", "unix:/none", "--wait", "x"}, "--wait"},
       {with({"--timeout", "nan"}), "expected seconds from 0.01 to 3600"},
       {{"tree", "--admin", "unix:/none", "--space", "-1"}, "--space"},
       {{"replay", "--replicas", ",", "--trace", kTrace}, "--replicas: an empty path"},
@@ -83,7 +88,7 @@ TEST(CommandLineTest, RefusesWrongLines) {
 }
 
 TEST(CommandLineTest, SaysWhereNoNodeAnswers) {
-  for (const char* command : {"status", "stats", "tree", "check"}) {
+  for (const char* command : {"status", "stats", "peers", "tree", "check"}) {
     const Ran ran = Pandoctl({"--admin", "unix:/nowhere/admin.sock", command});
     EXPECT_EQ(ran.exit, 3) << command;
     EXPECT_THAT(ran.out, IsEmpty());

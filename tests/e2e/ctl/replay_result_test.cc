@@ -47,6 +47,36 @@ TEST(ReplayResultTest, SumsUpOverRequestsAndNodes) {
   EXPECT_DOUBLE_EQ(result.ceiling_rate(), 0.75);
 }
 
+// FAULTS F3: what came from peers is part of what was hit, never more, and the sums agree.
+TEST(ReplayResultTest, HitsAtPeersAreTheNodesToSay) {
+  ReplayResult result = SomeResult();
+  const PullTotals pull = {.pages = 3, .bytes = 300, .failed = 1, .declined = 2, .seconds = 0.5};
+  result.AddCounts(1, {.boot_id = 7, .name = "b", .hit_peer = 48, .pulls = 2, .pull = pull});
+  result.AddCounts(0, {.boot_id = 6, .name = "a", .hit_peer = 1000, .pulls = 0, .pull = pull});
+  EXPECT_EQ(result.Problem(), "");
+  EXPECT_EQ(result.tokens.hit_peer, 48u + 64u) << "not more than was verified";
+  EXPECT_EQ(result.tokens.hit_host, 16u);
+  EXPECT_EQ(result.tokens.hits(), 128u);
+  EXPECT_EQ(result.nodes[1].tokens.hit_peer, 48u);
+  EXPECT_EQ(result.nodes[1].tokens.hit_host, 16u);
+  const nlohmann::json json = ToJson(result);
+  EXPECT_EQ(json["pull"]["pages"], 6);
+  EXPECT_EQ(json["pull"]["failed"], 2);
+  EXPECT_EQ(json["pull"]["declined"], 4);
+  EXPECT_EQ(json["pull"]["seconds"], 1.0);
+  EXPECT_EQ(json["nodes"][1]["pull"]["bytes"], 300);
+  EXPECT_EQ(json["nodes"][1]["name"], "b");
+  EXPECT_THAT(ToText(result), HasSubstr("hit at a peer"));
+}
+
+TEST(ReplayResultTest, SaysWhichNodesFiguresAreNotKnown) {
+  ReplayResult result = SomeResult();
+  result.nodes[1].unwatched = "no node answers";
+  EXPECT_EQ(ToJson(result)["nodes"][0]["watched"], true);
+  EXPECT_EQ(ToJson(result)["nodes"][1]["watched"], false);
+  EXPECT_THAT(ToText(result), HasSubstr("what it pulled from peers is not known"));
+}
+
 // A node that had blocks before the replay may hit more than one that started empty.
 TEST(ReplayResultTest, SaysWhenTheCeilingDoesNotApply) {
   ReplayResult result = SomeResult();
@@ -95,6 +125,12 @@ TEST(ReplayResultTest, JsonHasEveryKeyThatReadersRelyOn) {
                            "/pages/stored",
                            "/pages/verified",
                            "/pages/wrong",
+                           "/waits/tickets",
+                           "/nodes/0/name",
+                           "/nodes/0/boot_id",
+                           "/nodes/0/watched",
+                           "/nodes/0/pull/pages",
+                           "/latency_us/await/p50",
                            "/pull/pages",
                            "/pull/bytes",
                            "/pull/seconds",

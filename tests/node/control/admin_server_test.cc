@@ -13,6 +13,7 @@
 #include <string>
 
 #include "node/control/process_facts.h"
+#include "node/control/status_message.h"
 #include "pando/v1/admin.grpc.pb.h"
 
 namespace pando::control {
@@ -114,6 +115,61 @@ TEST_F(AdminServerTest, StatusIsTheCoresAndTheProcesses) {
     if (counter.name() == "reserves") reserves = counter.value();
   }
   EXPECT_EQ(reserves, 1u);
+}
+
+TEST_F(AdminServerTest, TheClusterIsThereOnceItIsStarted) {
+  v1::Status status;
+  ASSERT_TRUE(Call(&v1::Admin::Stub::GetStatus, v1::GetStatusRequest(), &status).ok());
+  EXPECT_FALSE(status.has_cluster());
+  std::vector<Output> outputs;
+  core_.Step(1, ClusterStarted{"n1", BootId(77), "data:1", 5}, &outputs);
+  core_.Step(1, PeersChanged{{{PeerId(1), "b:7400"}, {PeerId(2), "c:7400"}}}, &outputs);
+  ASSERT_TRUE(Call(&v1::Admin::Stub::GetStatus, v1::GetStatusRequest(), &status).ok());
+  ASSERT_EQ(status.cluster().peers_size(), 2);
+  EXPECT_EQ(status.cluster().peers(1).address(), "c:7400");
+  EXPECT_EQ(status.cluster().peers(1).state(), v1::ClusterPeer::CONNECTING);
+  EXPECT_FALSE(status.cluster().peers(1).has_heard_ago_ms());
+  EXPECT_FALSE(status.cluster().peers(1).has_totals());
+  EXPECT_TRUE(status.cluster().has_totals());
+}
+
+// Each number of a peer comes out as itself.
+TEST(StatusMessage, APeersNumbersAreKeptApart) {
+  CoreStatus core;
+  core.cluster.started = true;
+  PeerStatus& peer = core.cluster.peers.emplace_back();
+  peer.state = PeerState::kIncompatible;
+  peer.boot = BootId(3);
+  uint64_t next = 100;
+  for (uint64_t* number :
+       {&peer.blocks, &peer.prefilling, &peer.grants_asked, &peer.grants_missed,
+        &peer.grants_refused, &peer.pulls, &peer.pages_pulled, &peer.bytes_pulled, &peer.pages_bad,
+        &peer.pages_failed, &peer.pull_micros}) {
+    *number = next++;
+  }
+  peer.heard_ago = 5'000'000;
+  peer.closed_for = 6'000'000;
+  peer.totals = NodeTotals{};
+  peer.totals->hit_peer = 200;
+  peer.totals->uptime_ms = 201;
+  peer.totals_ago = 7'000'000;
+  v1::Status status;
+  WriteStatus(core, &status);
+  const v1::ClusterPeer& out = status.cluster().peers(0);
+  EXPECT_EQ(out.state(), v1::ClusterPeer::INCOMPATIBLE);
+  EXPECT_EQ(out.boot_id(), 3u);
+  next = 100;
+  for (const uint64_t number :
+       {out.blocks(), out.prefilling(), out.grants_asked(), out.grants_missed(),
+        out.grants_refused(), out.pulls(), out.pages_pulled(), out.bytes_pulled(), out.pages_bad(),
+        out.pages_failed(), out.pull_micros()}) {
+    EXPECT_EQ(number, next++);
+  }
+  EXPECT_EQ(out.heard_ago_ms(), 5u);
+  EXPECT_EQ(out.closed_for_ms(), 6u);
+  EXPECT_EQ(out.totals().account().hit_peer(), 200u);
+  EXPECT_EQ(out.totals().uptime_ms(), 201u);
+  EXPECT_EQ(out.totals_ago_ms(), 7u);
 }
 
 TEST_F(AdminServerTest, RunsOfASpace) {
