@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -33,9 +34,8 @@ bool NodeProcess::Restart(std::vector<std::string> more_flags) {
 }
 
 bool NodeProcess::Start(const std::vector<std::string>& more_flags) {
+  const bool named = std::find(more_flags.begin(), more_flags.end(), "--name") != more_flags.end();
   std::vector<std::string> argv = {BinaryPath("pando-node"),
-                                   "--name",
-                                   "test",
                                    "--socket",
                                    socket(),
                                    "--admin",
@@ -44,6 +44,7 @@ bool NodeProcess::Start(const std::vector<std::string>& more_flags) {
                                    slab_,
                                    "--log-level",
                                    "debug"};
+  if (!named) argv.insert(argv.end(), {"--name", "test"});
   argv.insert(argv.end(), more_flags.begin(), more_flags.end());
   child_ = std::make_unique<Child>(argv);
   paused_ = false;

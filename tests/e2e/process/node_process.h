@@ -13,8 +13,8 @@ namespace pando::e2e {
 
 class NodeProcess {
  public:
-  // Starts a node with a slab of `slab` and waits until it is ready, or stopped at --pause-at
-  // before.
+  // Starts a node, named "test" unless the flags name it, with a slab of `slab` and waits until it
+  // is ready, or stopped at --pause-at before.
   explicit NodeProcess(std::vector<std::string> more_flags = {}, std::string slab = "128MiB");
   ~NodeProcess();
 
