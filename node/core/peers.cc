@@ -310,13 +310,14 @@ std::vector<Peers::Holder> Peers::Holders(std::span<const uint64_t> keys) const 
 }
 
 std::optional<PeerId> Peers::MakerOf(uint64_t key) const {
-  if (!AnyMakes()) return std::nullopt;
+  // What cannot be pulled is not waited for.
+  if (!AnyMakes() || mine_.data_address.empty()) return std::nullopt;
   std::vector<PeerDepth> makers;
   prefilling_->Lookup({&key, 1}, 0, &makers);
   std::optional<PeerId> first;
   for (const PeerDepth& maker : makers) {
     const Peer& peer = *peers_.at(maker.peer);
-    if (peer.stream == 0) continue;
+    if (peer.stream == 0 || peer.data_address.empty()) continue;
     if (!first || peer.name < peers_.at(*first)->name) first = maker.peer;
   }
   return first;

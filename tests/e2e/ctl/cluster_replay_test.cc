@@ -250,6 +250,7 @@ TEST_F(ClusterReplayTest, WithoutSharingNothingIsPulled) {
   const json result = Replay(pair.a.socket() + "," + pair.b.socket(), "30");
   EXPECT_EQ(result["tokens"]["hit_peer"], 0);
   EXPECT_EQ(result["pull"]["pages"], 0);
+  EXPECT_EQ(result["waits"]["tickets"], 0) << "nor waited for";
   EXPECT_LT(result["tokens"]["hit_host"], result["ceiling"]["hit_tokens"]);
 }
 
