@@ -8,7 +8,7 @@
 //
 // Two implementations: loopback/ (in one process, deterministic, no thread) and ucx/ (active
 // messages). Neither decides anything: what is granted, pulled, retried is node/core's.
-// OfferTable and PullTable are what both do alike.
+// Admission, OfferTable and PullTable are what both do alike.
 //
 // Invariants, whatever the other side does or fails to do:
 //  1. Owner's rule: the engine reads an offered page only between Offer and GrantEnded; GrantEnded
@@ -21,9 +21,10 @@
 //  5. A pull's deadline stops it from starting anything; pages whose receive had been posted keep
 //     their outcome until the transport is done with them. A connection that makes no progress for
 //     `stall_timeout` while something is under way is closed, which ends all that ran on it.
-//  6. Nothing blocks: calls queue (bounded: above `pulls` open ones a pull ends at once,
-//  kOverloaded,
-//     with all its pages kFailed), events are taken by TakeEvents after `notify`.
+//  6. Nothing blocks: calls queue, events are taken by TakeEvents after `notify`. The queue is
+//     bounded by what is open: above `limits.offers` an offer is not taken; above `limits.pulls` a
+//     pull ends at once, kOverloaded, with all its pages kFailed. Both are counted. Open is what
+//     has started and whose end (GrantEnded, PullEnded) has not been taken yet.
 //
 // Threads: all calls and TakeEvents on one thread, the owner's; `notify` comes from any.
 #ifndef PANDO_TRANSFER_ENGINE_H_
@@ -111,12 +112,15 @@ struct TransferCounters {  // since start
   uint64_t messages_refused = 0;                     // malformed, foreign, repeated: dropped
   uint64_t connections = 0, connections_closed = 0;  // of all time; closed for whatever reason
   uint64_t connections_stalled = 0;                  // of these, closed by us without progress
+  uint64_t offers_refused = 0, pulls_refused = 0;    // our own, above the limits
+  uint64_t registrations_failed = 0;                 // of extents; their pages go all the same
 };
 
 struct TransferLimits {
   uint32_t pages_in_flight = 32;        // of one pull: asked for and not yet over
   uint32_t peer_pages_in_flight = 256;  // of all pulls from one peer; and sent to one peer at once
   uint32_t pulls = 4096;                // open at once
+  uint32_t offers = 16'384;             // open at once
   Nanos stall_timeout = 5'000'000'000;
 };
 
@@ -127,7 +131,8 @@ class TransferEngine {
   // Where peers reach this engine.
   virtual const std::string& address() const = 0;
 
-  virtual void Start(Offer offer) = 0;
+  // False: too many are open; nothing was offered and no event follows.
+  [[nodiscard]] virtual bool Start(Offer offer) = 0;
   // No new send of it starts; GrantEnded follows. Of an unknown grant: no effect, no event.
   virtual void Revoke(GrantId grant) = 0;
 

@@ -34,7 +34,7 @@ class EngineContractTest : public testing::TestWithParam<MakePair> {
   void OfferAll() {
     Offer offer{kGrant, {}};
     for (const Bytes& page : from_) offer.pages.push_back({page});
-    pair_->owner->Start(std::move(offer));
+    ASSERT_TRUE(pair_->owner->Start(std::move(offer)));
   }
   Pull PullOf(uint64_t id, Nanos time_left = 20 * kSecond) {
     Pull pull{id, pair_->owner_address, kGrant, pair_->Now() + time_left, {}};
@@ -256,6 +256,48 @@ TEST_P(EngineContractTest, TooManyPullsEndAtOnce) {  // FAULTS D4
   AwaitEnd(3);
   EXPECT_EQ(Ended(3).status, PullStatus::kOverloaded);
   ASSERT_TRUE(pair_->Await([&] { return pair_->requester_heard.ended.size() == 3; }));
+  EXPECT_EQ(pair_->requester->counters().pulls, 3u);
+  EXPECT_EQ(pair_->requester->counters().pulls_refused, 1u);
+  pair_->requester->Start(PullOf(4));  // an end that was taken makes room
+  AwaitEnd(4);
+  EXPECT_NE(Ended(4).status, PullStatus::kOverloaded);
+}
+
+TEST_P(EngineContractTest, TooManyOffersAreNotTaken) {  // FAULTS D4
+  pair_.reset();
+  pair_ = GetParam()({.offers = 2});
+  MakePages(1, 1000);
+  OfferAll();
+  EXPECT_TRUE(pair_->owner->Start(Offer{{1, 1}, {{from_[0]}}}));
+  EXPECT_FALSE(pair_->owner->Start(Offer{{1, 2}, {{from_[0]}}}));
+  EXPECT_EQ(pair_->owner->counters().offers_refused, 1u);
+  pair_->owner->Revoke({1, 2});  // unknown, and so nothing
+  pair_->owner->Revoke(kGrant);
+  AwaitGrantEnded();
+  EXPECT_TRUE(pair_->owner->Start(Offer{{1, 2}, {{from_[0]}}}));
+}
+
+// FAULTS D4, G3: what is repeated is not queued again, and has no effect.
+TEST_P(EngineContractTest, RepeatedRevokesAndCancels) {
+  MakePages(30, 100'000);
+  OfferAll();
+  pair_->requester->Start(PullOf(1));
+  for (int i = 0; i < 10'000; ++i) {
+    pair_->requester->Cancel(1);
+    pair_->requester->Cancel(2);
+    pair_->owner->Revoke(kGrant);
+    pair_->owner->Revoke({3, 3});
+  }
+  AwaitEnd(1);
+  AwaitGrantEnded();
+  pair_->owner->Revoke(kGrant);
+  pair_->requester->Cancel(1);
+  EXPECT_EQ(pair_->owner_heard.grants.size(), 1u);
+  ASSERT_TRUE(pair_->owner->Start(Offer{{5, 5}, {{from_[0]}}}));
+  pair_->requester->Start(
+      Pull{2, pair_->owner_address, {5, 5}, pair_->Now() + kSecond, {PullOf(2).pages[0]}});
+  ASSERT_TRUE(pair_->Await([&] { return pair_->requester_heard.ended.contains(2); }));
+  EXPECT_EQ(Ended(2).status, PullStatus::kOk);
 }
 
 INSTANTIATE_TEST_SUITE_P(Loopback, EngineContractTest, testing::Values(&MakeLoopbackPair));

@@ -14,7 +14,7 @@ class LoopbackTest : public testing::Test {
     network_.SetTime(1);
     owner_ = network_.Add("owner");
     requester_ = network_.Add("requester");
-    owner_->Start(Offer{{1, 2}, {{from_}}});
+    ASSERT_TRUE(owner_->Start(Offer{{1, 2}, {{from_}}}));
   }
   void Start(Nanos deadline) {
     requester_->Start(Pull{1, "owner", {1, 2}, deadline, {{0, PageChecksum(from_), to_}}});
@@ -106,7 +106,7 @@ TEST(LoopbackBytesTest, ASimulationMayCarryNone) {
   const auto owner = network.Add("owner"), requester = network.Add("requester");
   const std::vector<std::byte> from(10);
   std::vector<std::byte> to(10, std::byte{9});
-  owner->Start(Offer{{1, 1}, {{from}}});
+  ASSERT_TRUE(owner->Start(Offer{{1, 1}, {{from}}}));
   requester->Start(Pull{1, "owner", {1, 1}, 100, {{0, 12345, to}}});
   while (network.Step()) {
   }

@@ -16,13 +16,13 @@ constexpr uint32_t kPagesPerAsk = 64;
 
 using transfer::Ask;
 using transfer::Landing;
-using transfer::Refusal;
 
 LoopbackEngine::LoopbackEngine(LoopbackNetwork* network, std::string address,
                                std::function<void()> notify)
     : network_(network),
       address_(std::move(address)),
       notify_(std::move(notify)),
+      admission_(network->options_.limits),
       pulls_(network->options_.limits, &out_) {}
 
 LoopbackEngine::~LoopbackEngine() {
@@ -33,24 +33,23 @@ LoopbackEngine::~LoopbackEngine() {
 
 // ---- Calls
 
-void LoopbackEngine::Start(Offer offer) {
+bool LoopbackEngine::Start(Offer offer) {
+  if (!admission_.Admit(offer)) return false;
   offers_.Start(std::move(offer));
+  return true;
 }
 
 void LoopbackEngine::Revoke(GrantId grant) {
+  if (!admission_.MayRevoke(grant)) return;
   offers_.Revoke(grant);
   Flush();
 }
 
 void LoopbackEngine::Start(Pull pull) {
-  const bool overloaded = open_pulls_ >= network_->options_.limits.pulls;
-  ++open_pulls_;
-  const uint64_t wire = ++network_->next_id_;
-  const uint64_t connection = overloaded ? 0 : ConnectionTo(pull.address);
-  pulls_.Start(std::move(pull), wire, connection);
-  if (overloaded) {
-    pulls_.End(wire, PullStatus::kOverloaded);
-  } else {
+  if (admission_.Admit(pull)) {
+    const uint64_t wire = ++network_->next_id_;
+    const uint64_t connection = ConnectionTo(pull.address);
+    pulls_.Start(std::move(pull), wire, connection);
     pulls_.Expire(network_->now());
     Pump(connection);
   }
@@ -58,22 +57,19 @@ void LoopbackEngine::Start(Pull pull) {
 }
 
 void LoopbackEngine::Cancel(uint64_t pull) {
-  pulls_.EndByCaller(pull, PullStatus::kCancelled);
+  if (admission_.MayCancel(pull)) pulls_.EndByCaller(pull, PullStatus::kCancelled);
   Flush();
 }
 
 void LoopbackEngine::TakeEvents(std::vector<TransferEvent>* events) {
   told_ = false;
-  for (TransferEvent& event : out_.events) {
-    if (std::holds_alternative<PullEnded>(event)) --open_pulls_;
-    events->push_back(std::move(event));
-  }
-  out_.events.clear();
+  admission_.Take(&out_.events, events);
 }
 
 void LoopbackEngine::Flush() {
   pulls_.Flush();
-  if (!out_.events.empty() && !std::exchange(told_, true) && notify_) notify_();
+  const bool some = !out_.events.empty() || admission_.HasEvents();
+  if (some && !std::exchange(told_, true) && notify_) notify_();
 }
 
 // ---- Requester

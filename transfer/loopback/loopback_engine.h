@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "transfer/admission.h"
 #include "transfer/engine.h"
 #include "transfer/loopback/loopback_network.h"
 
@@ -20,12 +21,12 @@ class LoopbackEngine final : public TransferEngine {
   LoopbackEngine& operator=(const LoopbackEngine&) = delete;
 
   const std::string& address() const override { return address_; }
-  void Start(Offer offer) override;
+  [[nodiscard]] bool Start(Offer offer) override;
   void Revoke(GrantId grant) override;
   void Start(Pull pull) override;
   void Cancel(uint64_t pull) override;
   void TakeEvents(std::vector<TransferEvent>* events) override;
-  TransferCounters counters() const override { return out_.counters; }
+  TransferCounters counters() const override { return admission_.Added(out_.counters); }
 
  private:
   friend class LoopbackNetwork;
@@ -56,10 +57,10 @@ class LoopbackEngine final : public TransferEngine {
   LoopbackNetwork* const network_;
   const std::string address_;
   const std::function<void()> notify_;
+  transfer::Admission admission_;
   transfer::Outbox out_;
   transfer::OfferTable offers_{&out_};
   transfer::PullTable pulls_;
-  uint32_t open_pulls_ = 0;
   std::map<uint64_t, Connection> connections_;
   std::map<std::string, uint64_t> by_peer_;  // ours
   bool told_ = false;

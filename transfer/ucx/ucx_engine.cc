@@ -112,7 +112,8 @@ absl::StatusOr<std::unique_ptr<UcxEngine>> UcxEngine::Create(const UcxEngineOpti
   return std::unique_ptr<UcxEngine>(new UcxEngine(std::move(shared)));
 }
 
-UcxEngine::UcxEngine(std::unique_ptr<Shared> shared) : shared_(std::move(shared)) {}
+UcxEngine::UcxEngine(std::unique_ptr<Shared> shared)
+    : shared_(std::move(shared)), admission_(shared_->options.limits) {}
 
 UcxEngine::~UcxEngine() {
   {
@@ -143,25 +144,31 @@ void UcxEngine::AddMemory(std::span<std::byte> extent) {
   Post([extent](transfer::UcxWorker& worker) { worker.AddMemory(extent); });
 }
 
-void UcxEngine::Start(Offer offer) {
+bool UcxEngine::Start(Offer offer) {
+  if (!admission_.Admit(offer)) return false;
   Post([moved = std::move(offer)](transfer::UcxWorker& worker) mutable {
     worker.Start(std::move(moved));
   });
+  return true;
 }
 
 void UcxEngine::Revoke(GrantId grant) {
+  if (!admission_.MayRevoke(grant)) return;
   Post([grant](transfer::UcxWorker& worker) { worker.Revoke(grant); });
 }
 
 void UcxEngine::Start(Pull pull) {
-  const bool overloaded = open_pulls_ >= shared_->options.limits.pulls;
-  ++open_pulls_;
-  Post([moved = std::move(pull), overloaded](transfer::UcxWorker& worker) mutable {
-    worker.Start(std::move(moved), overloaded);
+  if (!admission_.Admit(pull)) {
+    if (shared_->options.notify) shared_->options.notify();
+    return;
+  }
+  Post([moved = std::move(pull)](transfer::UcxWorker& worker) mutable {
+    worker.Start(std::move(moved));
   });
 }
 
 void UcxEngine::Cancel(uint64_t pull) {
+  if (!admission_.MayCancel(pull)) return;
   Post([pull](transfer::UcxWorker& worker) { worker.Cancel(pull); });
 }
 
@@ -171,15 +178,12 @@ void UcxEngine::TakeEvents(std::vector<TransferEvent>* events) {
     const std::lock_guard lock(shared_->mutex);
     taken.swap(shared_->events);
   }
-  for (TransferEvent& event : taken) {
-    if (std::holds_alternative<PullEnded>(event)) --open_pulls_;
-    events->push_back(std::move(event));
-  }
+  admission_.Take(&taken, events);
 }
 
 TransferCounters UcxEngine::counters() const {
   const std::lock_guard lock(shared_->mutex);
-  return shared_->counters;
+  return admission_.Added(shared_->counters);
 }
 
 }  // namespace pando

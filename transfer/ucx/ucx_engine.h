@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "transfer/admission.h"
 #include "transfer/engine.h"
 
 namespace pando {
@@ -33,7 +34,7 @@ struct UcxEngineOptions {
   std::string listen = "127.0.0.1:0";  // numeric, IPv6 in brackets; port 0: any
   TransferLimits limits = {};
   size_t rendezvous_from = 256 << 10;      // bytes of a page
-  std::function<void()> notify = nullptr;  // events wait; on the progress thread
+  std::function<void()> notify = nullptr;  // events wait; on the progress thread, or in a call
 };
 
 class UcxEngine final : public TransferEngine {
@@ -47,7 +48,7 @@ class UcxEngine final : public TransferEngine {
   void AddMemory(std::span<std::byte> extent);
 
   const std::string& address() const override;
-  void Start(Offer offer) override;
+  [[nodiscard]] bool Start(Offer offer) override;
   void Revoke(GrantId grant) override;
   void Start(Pull pull) override;
   void Cancel(uint64_t pull) override;
@@ -60,7 +61,7 @@ class UcxEngine final : public TransferEngine {
   void Post(std::function<void(transfer::UcxWorker&)> command);
 
   const std::unique_ptr<Shared> shared_;
-  uint32_t open_pulls_ = 0;
+  transfer::Admission admission_;
 };
 
 }  // namespace pando

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
+#include "radix/base/check.h"
 #include "transfer/ucx/listen_address.h"
 
 namespace pando::transfer {
@@ -104,6 +105,7 @@ absl::Status UcxWorker::OpenListener() {
 }
 
 void UcxWorker::AddMemory(std::span<std::byte> extent) {
+  if (HandleOf(extent.data(), extent.size()) != nullptr) return;
   ucp_mem_map_params_t params{};
   params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH |
                       UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
@@ -111,8 +113,12 @@ void UcxWorker::AddMemory(std::span<std::byte> extent) {
   params.length = extent.size();
   params.memory_type = UCS_MEMORY_TYPE_HOST;
   ucp_mem_h handle = nullptr;
-  if (ucp_mem_map(context_, &params, &handle) != UCS_OK) return;  // then without, each time
-  memory_[extent.data()] = {extent.size(), handle};
+  if (ucp_mem_map(context_, &params, &handle) != UCS_OK) {
+    ++out_.counters.registrations_failed;  // then without, each time
+    return;
+  }
+  const auto [it, fresh] = memory_.try_emplace(extent.data(), extent.size(), handle);
+  PANDO_CHECK(fresh) << "an extent is added again with another size";
 }
 
 ucp_mem_h UcxWorker::HandleOf(const void* start, size_t bytes) const {
@@ -123,13 +129,11 @@ ucp_mem_h UcxWorker::HandleOf(const void* start, size_t bytes) const {
   return first + bytes <= it->first + it->second.first ? it->second.second : nullptr;
 }
 
-void UcxWorker::Start(Pull pull, bool overloaded) {
+void UcxWorker::Start(Pull pull) {
   const uint64_t wire = static_cast<uint64_t>(random_()) << 32 | random_();
-  Connection* const connection = overloaded ? nullptr : ConnectionTo(pull.address);
+  Connection* const connection = ConnectionTo(pull.address);
   pulls_.Start(std::move(pull), wire, connection == nullptr ? 0 : connection->id);
-  if (connection == nullptr) {
-    pulls_.End(wire, overloaded ? PullStatus::kOverloaded : PullStatus::kUnreachable);
-  }
+  if (connection == nullptr) pulls_.End(wire, PullStatus::kUnreachable);
 }
 
 bool UcxWorker::Progress() {

@@ -45,7 +45,7 @@ class UcxWorker {
   void AddMemory(std::span<std::byte> extent);
   void Start(Offer offer) { offers_.Start(std::move(offer)); }
   void Revoke(const GrantId& grant) { offers_.Revoke(grant); }
-  void Start(Pull pull, bool overloaded);
+  void Start(Pull pull);
   void Cancel(uint64_t pull) { pulls_.EndByCaller(pull, PullStatus::kCancelled); }
 
   // Some progress of UCX; false: there was nothing to do.
