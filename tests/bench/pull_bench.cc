@@ -31,7 +31,7 @@ int ServeEngine() {
     for (const uint32_t slot : Slots(seed, page_bytes)) {
       offer.pages.push_back({pool.subspan(slot * page_bytes, page_bytes)});
     }
-    (*engine)->Start(std::move(offer));
+    if (!(*engine)->Start(std::move(offer))) return 1;
     Say("ok");
   }
   return 0;
@@ -100,8 +100,10 @@ int Run(int argc, char** argv) {
       keep(&engine, requester.Pull(engine_owner.address(), seed, lot));
       am_owner.Prepare(seed, lot.page_bytes);
       keep(&eager, reference.Pull(lot, pool, false));
+      am_owner.AwaitDone();
       am_owner.Prepare(seed, lot.page_bytes);
       keep(&rendezvous, reference.Pull(lot, pool, true));
+      am_owner.AwaitDone();
       tcp_owner.Prepare(seed, lot.page_bytes);
       keep(&tcp, PullTcp(socket, lot, pool));
     }

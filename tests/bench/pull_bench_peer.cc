@@ -88,9 +88,7 @@ Owner::Owner(const std::string& kind) {
   close(from[1]);
   in_ = fdopen(to[1], "w");
   out_ = fdopen(from[0], "r");
-  char line[128] = {};
-  if (std::fgets(line, sizeof(line), out_) == nullptr) std::abort();
-  address_ = std::string(line, std::strcspn(line, "\n"));
+  address_ = ReadLine();
 }
 
 Owner::~Owner() {
@@ -102,8 +100,13 @@ Owner::~Owner() {
 void Owner::Prepare(unsigned seed, size_t page_bytes) {
   std::fprintf(in_, "%u %zu\n", seed, page_bytes);
   std::fflush(in_);
-  char line[128];
+  ReadLine();
+}
+
+std::string Owner::ReadLine() {
+  char line[128] = {};
   if (std::fgets(line, sizeof(line), out_) == nullptr) std::abort();
+  return std::string(line, std::strcspn(line, "\n"));
 }
 
 bool NextLot(unsigned* seed, size_t* page_bytes) {

@@ -46,8 +46,12 @@ class Owner {
   const std::string& address() const { return address_; }
   // Tells it of the next lot and waits until it is ready to serve it.
   void Prepare(unsigned seed, size_t page_bytes);
+  // Waits until it says that it sleeps again.
+  void AwaitDone() { ReadLine(); }
 
  private:
+  std::string ReadLine();
+
   pid_t pid_ = -1;
   FILE* in_ = nullptr;
   FILE* out_ = nullptr;
@@ -63,6 +67,7 @@ int ServeReference();
 class Reference {
  public:
   explicit Reference(const std::string& address);
+  // Its owner spins until it has heard the end, then says "done".
   double Pull(const Lot& lot, std::span<std::byte> pool, bool rendezvous);
 
  private:

@@ -23,6 +23,7 @@ struct Worker {
   std::span<std::byte> pool;
   const Lot* lot = nullptr;
   uint32_t served = 0, arrived = 0, wrong = 0;
+  bool over = false;  // the owner's: the requester has all it wanted
 
   Worker() {
     setenv("UCX_TCP_TX_SEG_SIZE", "128k", 0);
@@ -74,6 +75,11 @@ ucs_status_t OnRequest(void* self, const void* header, size_t, void*, size_t,
   return UCS_OK;
 }
 
+ucs_status_t OnOver(void* self, const void*, size_t, void*, size_t, const ucp_am_recv_param_t*) {
+  static_cast<Worker*>(self)->over = true;
+  return UCS_OK;
+}
+
 // The requester.
 Request asked[kPulled];
 void Done(Worker* worker, uint32_t position) {
@@ -115,6 +121,7 @@ int ServeReference() {
   Worker worker;
   worker.pool = MakePool(true);
   worker.Handle(1, &OnRequest);
+  worker.Handle(3, &OnOver);
   const auto at = transfer::ParseAddress("127.0.0.1:0");
   ucp_listener_params_t params{};
   params.field_mask = UCP_LISTENER_PARAM_FIELD_SOCK_ADDR | UCP_LISTENER_PARAM_FIELD_CONN_HANDLER;
@@ -132,8 +139,8 @@ int ServeReference() {
   unsigned seed = 0;
   for (size_t page_bytes = 0; NextLot(&seed, &page_bytes);) {
     Say("ok");
-    // What was sent last leaves only with progress: a while longer than the last page.
-    for (worker.served = 0; worker.served < kPulled;) {
+    worker.served = 0;
+    for (worker.over = false; !worker.over;) {
       ucp_worker_progress(worker.worker);
       if (worker.endpoint == nullptr && caller != nullptr) {
         ucp_ep_params_t ep{};
@@ -142,7 +149,7 @@ int ServeReference() {
         worker.Connect(ep);
       }
     }
-    for (const double end = Seconds() + 0.15; Seconds() < end;) ucp_worker_progress(worker.worker);
+    Say("done");
   }
   return 0;
 }
@@ -173,6 +180,12 @@ double Reference::Pull(const Lot& lot, std::span<std::byte> pool, bool rendezvou
     ucp_worker_progress(state_->worker);
   }
   const double took = Seconds() - start;
+  ucp_request_param_t params{};
+  void* const over = ucp_am_send_nbx(state_->endpoint, 3, nullptr, 0, nullptr, 0, &params);
+  while (UCS_PTR_IS_PTR(over) && ucp_request_check_status(over) == UCS_INPROGRESS) {
+    ucp_worker_progress(state_->worker);
+  }
+  if (UCS_PTR_IS_PTR(over)) ucp_request_free(over);
   if (state_->wrong != 0) std::abort();
   return took;
 }
