@@ -79,61 +79,111 @@ class Requester {
   uint64_t id_ = 0;
 };
 
-int Run(int argc, char** argv) {
-  Report report(argc, argv);
-  Owner engine_owner("engine"), am_owner("am"), tcp_owner("tcp");
-  Pin(kRequesterCore);
-  const std::span<std::byte> pool = MakePool(false);
-  Requester requester(pool);
-  Reference reference(am_owner.address());
-  const int socket = ConnectTcp(tcp_owner.address());
-  unsigned seed = 1;
-  for (const size_t kib : {64u, 256u, 1024u, 2048u}) {
-    std::vector<double> engine, eager, rendezvous, tcp;
-    for (int i = 0; i <= kRepetitions; ++i) {
-      const Lot lot = MakeLot(++seed, kib << 10);
-      const double bytes = static_cast<double>(kPulled) * static_cast<double>(lot.page_bytes) / 1e9;
-      const auto keep = [&](std::vector<double>* rates, double took) {
-        if (i > 0) rates->push_back(bytes / took);  // the first makes connections
-      };
-      engine_owner.Prepare(seed, lot.page_bytes);
-      keep(&engine, requester.Pull(engine_owner.address(), seed, lot));
-      am_owner.Prepare(seed, lot.page_bytes);
-      keep(&eager, reference.Pull(lot, pool, false));
-      am_owner.AwaitDone();
-      am_owner.Prepare(seed, lot.page_bytes);
-      keep(&rendezvous, reference.Pull(lot, pool, true));
-      am_owner.AwaitDone();
-      tcp_owner.Prepare(seed, lot.page_bytes);
-      keep(&tcp, PullTcp(socket, lot, pool));
+// One program's pulls of one page size.
+struct Row {
+  std::vector<double> rates, owner_cpu, requester_cpu;  // GB/s, seconds a GB
+
+  template <class Pull>
+  void Measure(const Owner& owner, const Lot& lot, bool kept, const Pull& pull) {
+    const double gb = static_cast<double>(kPulled) * static_cast<double>(lot.page_bytes) / 1e9;
+    const double owner_before = owner.CpuSeconds(), before = CpuSeconds();
+    const double took = pull();
+    if (!kept) return;
+    rates.push_back(gb / took);
+    owner_cpu.push_back((owner.CpuSeconds() - owner_before) / gb);
+    requester_cpu.push_back((CpuSeconds() - before) / gb);
+  }
+  double rate() const { return Median(rates); }
+  std::string Cpu() const {
+    char text[64];
+    std::snprintf(text, sizeof(text), "%.2f + %.2f", Median(owner_cpu), Median(requester_cpu));
+    return text;
+  }
+};
+
+struct Rows {
+  Row engine, eager, rendezvous, tcp;
+};
+
+class Bench {
+ public:
+  Rows Measure(size_t page_bytes, int repetitions) {
+    Rows rows;
+    for (int i = 0; i <= repetitions; ++i) {
+      const Lot lot = MakeLot(++seed_, page_bytes);
+      const bool kept = i > 0;  // the first makes connections
+      engine_owner_.Prepare(seed_, page_bytes);
+      rows.engine.Measure(engine_owner_, lot, kept,
+                          [&] { return requester_.Pull(engine_owner_.address(), seed_, lot); });
+      for (const bool rendezvous : {false, true}) {
+        am_owner_.Prepare(seed_, page_bytes);
+        (rendezvous ? rows.rendezvous : rows.eager).Measure(am_owner_, lot, kept, [&] {
+          return reference_.Pull(lot, pool_, rendezvous);
+        });
+        am_owner_.AwaitDone();
+      }
+      tcp_owner_.Prepare(seed_, page_bytes);
+      rows.tcp.Measure(tcp_owner_, lot, kept, [&] { return PullTcp(socket_, lot, pool_); });
     }
-    const double best = std::max(Median(eager), Median(rendezvous));
-    const std::string name = "pull/" + std::to_string(kib) + "k";
-    char text[160];
-    std::snprintf(text, sizeof(text), "UCX program %.2f eager, %.2f rendezvous; raw TCP %.2f",
-                  Median(eager), Median(rendezvous), Median(tcp));
-    report.Add({.name = name,
-                .value = Median(engine),
-                .unit = "GB/s",
-                .at_most = {},
-                .at_least = {},
-                .reference = text});
-    report.Add({.name = name + "_to_ucx_program",
-                .value = Median(engine) / best,
-                .unit = "ratio",
-                .at_most = {},
-                .at_least = 0.9,
-                .reference = "best of eager and rendezvous"});
-    Figure raw{.name = name + "_to_raw_tcp",
-               .value = Median(engine) / Median(tcp),
-               .unit = "ratio",
+    return rows;
+  }
+  ~Bench() { close(socket_); }
+
+ private:
+  Owner engine_owner_{"engine"}, am_owner_{"am"}, tcp_owner_{"tcp"};
+  const std::span<std::byte> pool_ = [] {
+    Pin(kRequesterCore);
+    return MakePool(false);
+  }();
+  Requester requester_{pool_};
+  Reference reference_{am_owner_.address()};
+  const int socket_ = ConnectTcp(tcp_owner_.address());
+  unsigned seed_ = 1;
+};
+
+void Add(Report* report, size_t kib, const Rows& rows) {
+  const double rate = rows.engine.rate();
+  const std::string name = "pull/" + std::to_string(kib) + "k";
+  char text[200];
+  std::snprintf(text, sizeof(text),
+                "UCX program %.2f eager, %.2f rendezvous; raw TCP %.2f; CPU s/GB owner + "
+                "requester: engine %s, TCP %s",
+                rows.eager.rate(), rows.rendezvous.rate(), rows.tcp.rate(),
+                rows.engine.Cpu().c_str(), rows.tcp.Cpu().c_str());
+  report->Add({.name = name,
+               .value = rate,
+               .unit = "GB/s",
                .at_most = {},
                .at_least = {},
-               .reference = "scattered, unverified"};
-    if (kib == 256 || kib == 1024) raw.at_least = 1.05;
-    report.Add(raw);
+               .reference = text});
+  report->Add({.name = name + "_to_ucx_program",
+               .value = rate / std::max(rows.eager.rate(), rows.rendezvous.rate()),
+               .unit = "ratio",
+               .at_most = {},
+               .at_least = 0.9,
+               .reference = "best of eager and rendezvous"});
+  Figure raw{.name = name + "_to_raw_tcp",
+             .value = rate / rows.tcp.rate(),
+             .unit = "ratio",
+             .at_most = {},
+             .at_least = {},
+             .reference = "scattered, unverified"};
+  if (kib == 256 || kib == 1024) raw.at_least = 1.05;
+  report->Add(raw);
+}
+
+int Run(int argc, char** argv) {
+  std::vector<size_t> sizes{64, 256, 1024, 2048};
+  int repetitions = kRepetitions;
+  for (int i = 1; i + 1 < argc; ++i) {
+    const std::string option = argv[i];
+    if (option == "--kib") sizes = {static_cast<size_t>(std::atoi(argv[i + 1]))};
+    if (option == "--repetitions") repetitions = std::atoi(argv[i + 1]);
   }
-  close(socket);
+  Report report(argc, argv);
+  Bench bench;
+  for (const size_t kib : sizes) Add(&report, kib, bench.Measure(kib << 10, repetitions));
+  AddHotBufferPrograms(&report);
   return report.Finish();
 }
 

@@ -18,6 +18,12 @@
 namespace pando::bench {
 namespace {
 
+double SecondsOf(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
 void FillWords(std::span<std::byte> to, uint64_t first_word) {
   for (size_t at = 0; at < to.size(); at += 8) {
     const uint64_t word = (first_word + at / 8) * 0x9e3779b97f4a7c15;
@@ -35,9 +41,11 @@ void Pin(int core) {
 }
 
 double Seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+  return SecondsOf(CLOCK_MONOTONIC);
+}
+
+double CpuSeconds() {
+  return SecondsOf(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 std::span<std::byte> MakePool(bool filled) {
@@ -101,6 +109,11 @@ void Owner::Prepare(unsigned seed, size_t page_bytes) {
   std::fprintf(in_, "%u %zu\n", seed, page_bytes);
   std::fflush(in_);
   ReadLine();
+}
+
+double Owner::CpuSeconds() const {
+  clockid_t clock{};
+  return clock_getcpuclockid(pid_, &clock) == 0 ? SecondsOf(clock) : 0;
 }
 
 std::string Owner::ReadLine() {

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/figure.h"
+
 namespace pando::bench {
 
 inline constexpr size_t kPoolBytes = 512u << 20;
@@ -21,6 +23,7 @@ inline constexpr int kOwnerCore = 0, kRequesterCore = 1;
 
 void Pin(int core);
 double Seconds();
+double CpuSeconds();  // of this process, so far
 
 // Memory of kPoolBytes; an owner's is filled with words that follow from their places.
 std::span<std::byte> MakePool(bool filled);
@@ -46,6 +49,8 @@ class Owner {
   const std::string& address() const { return address_; }
   // Tells it of the next lot and waits until it is ready to serve it.
   void Prepare(unsigned seed, size_t page_bytes);
+  // CPU time of its process so far, seconds.
+  double CpuSeconds() const;
   // Waits until it says that it sleeps again.
   void AwaitDone() { ReadLine(); }
 
@@ -77,6 +82,9 @@ class Reference {
 int ServeTcp();
 double PullTcp(int socket, const Lot& lot, std::span<std::byte> pool);
 int ConnectTcp(const std::string& address);
+
+// `iperf3` and `ucx_perftest` on this machine, or a line that says what is not installed.
+void AddHotBufferPrograms(Report* report);
 
 }  // namespace pando::bench
 
