@@ -310,8 +310,7 @@ std::vector<Peers::Holder> Peers::Holders(std::span<const uint64_t> keys) const 
 }
 
 std::optional<PeerId> Peers::MakerOf(uint64_t key) const {
-  // What cannot be pulled is not waited for.
-  if (!AnyMakes() || mine_.data_address.empty()) return std::nullopt;
+  if (!AnyMakes()) return std::nullopt;
   std::vector<PeerDepth> makers;
   prefilling_->Lookup({&key, 1}, 0, &makers);
   std::optional<PeerId> first;

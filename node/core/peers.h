@@ -72,8 +72,10 @@ class Peers {
   // the fastest.
   std::vector<Holder> Holders(std::span<const uint64_t> keys) const;
   std::optional<PeerId> MakerOf(uint64_t key) const;
-  bool AnyMakes() const { return prefilling_ != nullptr && prefilling_->holder_blocks() > 0; }
-  bool AnyHolds() const { return held_ != nullptr && held_->holder_blocks() > 0; }
+  // Where nothing can be pulled, nobody holds or makes anything.
+  bool Pulls() const { return started() && !mine_.data_address.empty(); }
+  bool AnyMakes() const { return Pulls() && prefilling_->holder_blocks() > 0; }
+  bool AnyHolds() const { return Pulls() && held_->holder_blocks() > 0; }
 
   // For a fetch.
   uint64_t NextCall() { return ++last_call_; }
