@@ -1,7 +1,9 @@
 #include "node/core/peers.h"
 
 #include <algorithm>
+#include <iomanip>
 #include <limits>
+#include <sstream>
 
 #include "node/core/hello.h"
 #include "node/core/problem.h"
@@ -28,6 +30,12 @@ constexpr Nanos kBreakerMost = 60 * kSecond;
 constexpr Nanos kRateBelieved = 30 * kSecond;
 constexpr double kRateWeight = 0.3;  // of the last pull
 constexpr uint64_t kSweepPlaces = 4096;
+
+std::string Hex(uint64_t value) {
+  std::ostringstream out;
+  out << std::hex << std::setw(16) << std::setfill('0') << value;
+  return std::move(out).str();
+}
 
 // Twice as long after each failure; a little apart for different peers.
 Nanos Backoff(Nanos first, Nanos most, uint32_t failures, PeerId peer) {
@@ -124,7 +132,7 @@ void Peers::Greeted(PeerId id, Peer* peer, HelloAnswer answer) {
   if (news) {
     context_->Log(
         LogLine::Level::kInfo, "peer.connected",
-        {{"peer", peer->name}, {"address", peer->address}, {"boot_id", Text(peer->boot)}});
+        {{"peer", peer->name}, {"address", peer->address}, {"boot_id", Hex(peer->boot.value())}});
   }
   OpenFeed(id, peer);
 }
