@@ -43,10 +43,10 @@ double Iperf() {
 // Bandwidth of active messages of this size.
 double Perftest(size_t kib) {
   const std::string run = "UCX_TLS=tcp UCX_NET_DEVICES=lo timeout 20 taskset -c ";
-  const std::string text = OutputOf(
-      run + "0 ucx_perftest -p 47812 >/dev/null 2>&1 & sleep 0.5; " + run +
-      "1 ucx_perftest 127.0.0.1 -p 47812 -t ucp_am_bw -f -n 2000 -w 200 -s " +
-      std::to_string(kib << 10) + " 2>/dev/null; wait");
+  const std::string text =
+      OutputOf(run + "0 ucx_perftest -p 47812 >/dev/null 2>&1 & sleep 0.5; " + run +
+               "1 ucx_perftest 127.0.0.1 -p 47812 -t ucp_am_bw -f -n 2000 -w 200 -s " +
+               std::to_string(kib << 10) + " 2>/dev/null; wait");
   // -f prints the final line alone: iterations, 3 latencies, 2 bandwidths in MB/s, 2 rates.
   std::string final_line;
   std::istringstream lines(text);

@@ -26,8 +26,8 @@ struct Worker {
   bool over = false;  // the owner's: the requester has all it wanted
 
   Worker() {
-    setenv("UCX_TCP_TX_SEG_SIZE", "128k", 0);
-    setenv("UCX_TCP_RX_SEG_SIZE", "128k", 0);
+    setenv("UCX_TCP_TX_SEG_SIZE", "2112k", 0);  // as the engine
+    setenv("UCX_TCP_RX_SEG_SIZE", "2112k", 0);
     ucp_params_t params{};
     params.field_mask = UCP_PARAM_FIELD_FEATURES;
     params.features = UCP_FEATURE_AM;

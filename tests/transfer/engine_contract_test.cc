@@ -302,6 +302,8 @@ TEST_P(EngineContractTest, RepeatedRevokesAndCancels) {
 
 INSTANTIATE_TEST_SUITE_P(Loopback, EngineContractTest, testing::Values(&MakeLoopbackPair));
 INSTANTIATE_TEST_SUITE_P(Ucx, EngineContractTest, testing::Values(&MakeUcxPair));
+INSTANTIATE_TEST_SUITE_P(UcxRendezvous, EngineContractTest,
+                         testing::Values(&MakeUcxRendezvousPair));
 
 }  // namespace
 }  // namespace pando

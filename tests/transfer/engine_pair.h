@@ -42,6 +42,7 @@ class EnginePair {
 
 std::unique_ptr<EnginePair> MakeLoopbackPair(const TransferLimits& limits);
 std::unique_ptr<EnginePair> MakeUcxPair(const TransferLimits& limits);
+std::unique_ptr<EnginePair> MakeUcxRendezvousPair(const TransferLimits& limits);
 
 }  // namespace pando
 

@@ -17,9 +17,9 @@ constexpr Nanos kDeadline = 30'000'000'000;
 
 class UcxPair final : public EnginePair {
  public:
-  explicit UcxPair(const TransferLimits& limits) {
-    owner = Make(limits);
-    requester = Make(limits);
+  UcxPair(const TransferLimits& limits, size_t rendezvous_from) {
+    owner = Make(limits, rendezvous_from);
+    requester = Make(limits, rendezvous_from);
     if (owner) owner_address = owner->address();
   }
   ~UcxPair() override {
@@ -47,11 +47,12 @@ class UcxPair final : public EnginePair {
   }
 
  private:
-  std::unique_ptr<UcxEngine> Make(const TransferLimits& limits) {
-    auto engine = UcxEngine::Create({.limits = limits, .notify = [fd = told_.get()] {
-                                       const uint64_t one = 1;
-                                       EXPECT_EQ(write(fd, &one, sizeof(one)), 8);
-                                     }});
+  std::unique_ptr<UcxEngine> Make(const TransferLimits& limits, size_t rendezvous_from) {
+    auto engine = UcxEngine::Create(
+        {.limits = limits, .rendezvous_from = rendezvous_from, .notify = [fd = told_.get()] {
+           const uint64_t one = 1;
+           EXPECT_EQ(write(fd, &one, sizeof(one)), 8);
+         }});
     EXPECT_TRUE(engine.ok()) << engine.status();
     return engine.ok() ? std::move(*engine) : nullptr;
   }
@@ -62,7 +63,11 @@ class UcxPair final : public EnginePair {
 }  // namespace
 
 std::unique_ptr<EnginePair> MakeUcxPair(const TransferLimits& limits) {
-  return std::make_unique<UcxPair>(limits);
+  return std::make_unique<UcxPair>(limits, 0);
+}
+
+std::unique_ptr<EnginePair> MakeUcxRendezvousPair(const TransferLimits& limits) {
+  return std::make_unique<UcxPair>(limits, 4096);
 }
 
 }  // namespace pando

@@ -5,8 +5,10 @@
 //
 // A requester connects to the owner's listener and asks; the owner sends each page straight from
 // its slab by one active message: eager below `rendezvous_from`, by rendezvous straight into the
-// requester's page from there on. Both ends are in UCX's PEER error mode, and there is no RMA
-// feature: nobody reads or writes memory here except by our own sends and receives.
+// requester's page from there on. Over TCP a page that fits one segment is cheaper eager: it comes
+// into a buffer that stays in the cache, from which one pass copies and hashes it. Both ends are in
+// UCX's PEER error mode, and there is no RMA feature: nobody reads or writes memory here except by
+// our own sends and receives.
 //
 // The progress thread sleeps when nothing happens. UCX's own settings come from the environment
 // (UCX_TLS and so on, the operator's); UCX_ERROR_SIGNALS must be "" in it before main.
@@ -33,7 +35,8 @@ class UcxWorker;
 struct UcxEngineOptions {
   std::string listen = "127.0.0.1:0";  // numeric, IPv6 in brackets; port 0: any
   TransferLimits limits = {};
-  size_t rendezvous_from = 256 << 10;      // bytes of a page
+  // Bytes of a page; 0: what suits the transports found (TCP alone: more than its segment).
+  size_t rendezvous_from = 0;
   std::function<void()> notify = nullptr;  // events wait; on the progress thread, or in a call
 };
 

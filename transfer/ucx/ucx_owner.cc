@@ -54,7 +54,7 @@ void UcxWorker::SendPage(Connection* connection, const Ask& ask, const AskedPage
   operation->bytes = bytes;
   operation->header.page = {.position = page.position, .pull = ask.wire};
   Send(operation, wire::kPageId, &operation->header.page, sizeof(wire::PageHeader), bytes,
-       bytes.size() >= options_.rendezvous_from ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER);
+       bytes.size() >= rendezvous_from_ ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER);
 }
 
 void UcxWorker::SendRefusals(Connection* connection, uint64_t wire, Refusal reason,

@@ -96,6 +96,7 @@ class UcxWorker {
   // ucx_worker.cc
   absl::Status OpenContext();
   absl::Status OpenListener();
+  size_t RendezvousFrom() const;
   absl::Status SetHandler(unsigned id, ucp_am_recv_callback_t handler);
   ucp_mem_h HandleOf(const void* start, size_t bytes) const;
 
@@ -143,6 +144,7 @@ class UcxWorker {
   ucp_worker_h worker_ = nullptr;
   ucp_listener_h listener_ = nullptr;
   int event_fd_ = -1;
+  size_t rendezvous_from_ = 0;
   std::string address_;
   std::map<const std::byte*, std::pair<size_t, ucp_mem_h>> memory_;  // by start
 

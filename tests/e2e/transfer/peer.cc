@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 
 namespace pando::e2e {
@@ -89,6 +90,21 @@ void Peer::Stop() {
 size_t Peer::Descriptors() const {
   const std::filesystem::directory_iterator files("/proc/" + std::to_string(child_.pid()) + "/fd");
   return static_cast<size_t>(std::distance(begin(files), end(files)));
+}
+
+Peer::Use Peer::Used() const {
+  Use use;
+  const std::string tasks = "/proc/" + std::to_string(child_.pid()) + "/task";
+  for (const auto& task : std::filesystem::directory_iterator(tasks)) {
+    std::ifstream status(task.path() / "status");
+    for (std::string word; status >> word;) {
+      uint64_t count = 0;
+      if (word.ends_with("voluntary_ctxt_switches:") && status >> count) use.switches += count;
+    }
+    int64_t ran = 0;
+    if (std::ifstream(task.path() / "schedstat") >> ran) use.cpu += ran;
+  }
+  return use;
 }
 
 }  // namespace pando::e2e

@@ -53,6 +53,11 @@ class Peer {
   void Stop();
   void Continue() { child_.Signal(SIGCONT); }
   size_t Descriptors() const;
+  struct Use {
+    uint64_t switches = 0;  // of all its threads
+    int64_t cpu = 0;        // ns
+  };
+  Use Used() const;
 
  private:
   Child child_;

@@ -113,5 +113,21 @@ TEST_F(TransferProcessTest, TheRequesterIsStopped) {
   ExpectServed(2);
 }
 
+// Connected peers that have nothing to do sleep.
+TEST_F(TransferProcessTest, IdlePeersSleep) {
+  requester_.Pull(1, 20'000, owner_->address(), 1);
+  ExpectWhole(requester_.Done(1, 20));
+  constexpr int kSeconds = 4;
+  for (Peer* const peer : {&*owner_, &requester_}) {
+    poll(nullptr, 0, 500);  // what was still on its way
+    const Peer::Use before = peer->Used();
+    poll(nullptr, 0, kSeconds * 1000);
+    const Peer::Use after = peer->Used();
+    EXPECT_LE(after.switches - before.switches, 5u * kSeconds);
+    EXPECT_LE(after.cpu - before.cpu, kSecond / 1000 * 2 * kSeconds) << "0.2 % of a core";
+    RecordProperty("switches", static_cast<int>(after.switches - before.switches));
+  }
+}
+
 }  // namespace
 }  // namespace pando::e2e
