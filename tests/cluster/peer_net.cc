@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "radix/base/check.h"
+
 namespace pando::testing {
 
 uint32_t PeerNet::Add(Member member) {
@@ -139,7 +141,7 @@ bool PeerNet::Take(uint32_t member, OfferPages* offer) {
   for (const PageId page : offer->pages) {
     pages.pages.push_back({nodes_[member].member.page(page, offer->page_bytes)});
   }
-  nodes_[member].engine->Start(std::move(pages));
+  PANDO_CHECK(nodes_[member].engine->Start(std::move(pages))) << "more offers than a test has";
   return true;
 }
 
