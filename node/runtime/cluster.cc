@@ -143,7 +143,8 @@ void Cluster::Do(OfferPages&& offer) {
   Offer pages{offer.grant, {}};
   pages.pages.reserve(offer.pages.size());
   for (const PageId page : offer.pages) pages.pages.push_back({memory_.Of(page, offer.page_bytes)});
-  engine_->Start(std::move(pages));
+  const bool taken = engine_->Start(std::move(pages));
+  PANDO_CHECK(taken) << "the core grants less than the engine offers at once";
 }
 
 void Cluster::Do(RevokeOffer&& revoke) {
