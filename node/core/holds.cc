@@ -27,11 +27,13 @@ uint32_t FirstBad(const EndItem& item, size_t pages) {
 
 }  // namespace
 
-Holds::Holds(CoreContext* context, Ledger* ledger, Tickets* tickets, Bytes slab_bytes)
+Holds::Holds(CoreContext* context, Ledger* ledger, Tickets* tickets,
+             const NodeCore::Options& options)
     : context_(context),
       ledger_(ledger),
       tickets_(tickets),
-      quarantine_cap_(QuarantineCap(slab_bytes)) {}
+      quarantine_cap_(QuarantineCap(options.slab_bytes)),
+      next_claim_(options.first_claim.value()) {}
 
 Holds::~Holds() = default;
 
@@ -55,7 +57,7 @@ Holds::Claim* Holds::Add(const ClaimTerms& terms, bool store, const Reservation&
     claim = std::move(spare_.back());
     spare_.pop_back();
   }
-  claim->id = ClaimId(++last_claim_);
+  claim->id = ClaimId(next_claim_++);
   claim->terms = terms;
   claim->store = store;
   claim->reservation = reservation;

@@ -59,7 +59,7 @@ struct Worker {
 
 class Holds {
  public:
-  Holds(CoreContext* context, Ledger* ledger, Tickets* tickets, Bytes slab_bytes);
+  Holds(CoreContext* context, Ledger* ledger, Tickets* tickets, const NodeCore::Options& options);
   ~Holds();
 
   // A claim on the matched blocks. nullopt: no memory for the index, nothing was changed.
@@ -152,7 +152,7 @@ class Holds {
   Ledger* ledger_;
   Tickets* tickets_;
   uint64_t quarantine_cap_;
-  uint64_t last_claim_ = 0;
+  uint64_t next_claim_;
   absl::flat_hash_map<ClaimId, std::unique_ptr<Claim>> claims_;
   absl::node_hash_map<ReplicaNumber, ReplicaClaims> replicas_;
   absl::btree_set<std::pair<Nanos, ClaimId>> deadlines_;  // of the claims that stand

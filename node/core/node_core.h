@@ -173,6 +173,9 @@ class NodeCore {
   struct Options {
     PrefixCache::Options cache;
     Bytes slab_bytes;  // what the host slab will be, for the quarantine cap
+    // Claims are numbered from here on. A node draws it anew in each life, below 2^63, so that a
+    // claim of another life is unknown instead of somebody else's (FAULTS D2, G3).
+    ClaimId first_claim{1};
   };
 
   // `steps` may be null; it must outlive the core.

@@ -52,7 +52,7 @@ void Tickets::End(Computations::iterator it) {
 // ---- Tickets
 
 uint64_t Tickets::Issue(Ticket ticket) {
-  const uint64_t id = ++last_;
+  const uint64_t id = next_++;
   by_request_[KeyOf(ticket.request)] = id;
   times_.emplace(DueAt(ticket), id);
   tickets_.emplace(id, std::move(ticket));

@@ -36,7 +36,8 @@ namespace pando {
 
 class Tickets {
  public:
-  explicit Tickets(Feeds* feeds) : feeds_(feeds) {}
+  // `first`: the first ticket's id; another one in each life of the node.
+  Tickets(Feeds* feeds, uint64_t first) : feeds_(feeds), next_(first) {}
 
   struct Wait {
     SessionId session;
@@ -111,7 +112,7 @@ class Tickets {
   Nanos DueAt(const Ticket& ticket) const;
 
   Feeds* feeds_;
-  uint64_t last_ = 0;
+  uint64_t next_;
   std::map<uint64_t, Ticket> tickets_;
   std::map<RequestKey, uint64_t> by_request_;
   std::set<std::pair<ReplicaNumber, uint64_t>> waiting_;  // by maker

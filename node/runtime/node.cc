@@ -27,13 +27,20 @@ constexpr std::chrono::milliseconds kOwnerTimeout{2000};
 constexpr std::chrono::hours kPopulateTimeout{24};
 constexpr Nanos kNanosPerMilli = 1'000'000;
 constexpr int kExitFailed = 1;
-BootId RandomBootId() {
-  uint64_t id = 0;
-  while (id == 0) {
-    const ssize_t got = ::getrandom(&id, sizeof(id), 0);
-    PANDO_CHECK(got == static_cast<ssize_t>(sizeof(id)) || errno == EINTR) << "getrandom";
+
+// Never 0.
+uint64_t RandomNumber() {
+  uint64_t number = 0;
+  while (number == 0) {
+    const ssize_t got = ::getrandom(&number, sizeof(number), 0);
+    PANDO_CHECK(got == static_cast<ssize_t>(sizeof(number)) || errno == EINTR) << "getrandom";
   }
-  return BootId(id);
+  return number;
+}
+
+// Where ids of this life begin: those of another life lie elsewhere, and all of them below 2^64.
+uint64_t FirstId() {
+  return (RandomNumber() >> 1) + 1;
 }
 
 NodeCore::Options CoreOptions(const Options& options) {
@@ -41,6 +48,7 @@ NodeCore::Options CoreOptions(const Options& options) {
   core.cache.key_secret = options.key_secret;
   core.cache.space_share = options.space_share;
   core.slab_bytes = options.host_slab;
+  core.first_claim = ClaimId(FirstId());
   return core;
 }
 
@@ -57,7 +65,8 @@ Node::Node(Options options, Log* log, int signals, StepListener* steps)
     : options_(std::move(options)),
       log_(log),
       steps_(steps),
-      facts_{RandomBootId(), options_.name, PANDO_VERSION, local::Now(), options_.host_slab},
+      facts_{BootId(RandomNumber()), options_.name, PANDO_VERSION, local::Now(),
+             options_.host_slab},
       signals_(signals),
       core_(CoreOptions(options_), steps) {
   signal_watch_ = loop_.Watch(signals_, EPOLLIN, [this](uint32_t) { OnSignal(); });

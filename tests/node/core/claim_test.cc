@@ -322,5 +322,22 @@ TEST(ClaimTest, ASessionThatIsIdleForAMonthIsNotDead) {
   EXPECT_TRUE(node.closes.empty());
 }
 
+// FAULTS D2, G3: what a scheduler was given by a node that has been restarted since.
+TEST(ClaimTest, AClaimOfAnotherLifeIsUnknown) {
+  CoreDriver before({.first_claim = ClaimId(1ull << 40)});
+  CoreDriver after({.first_claim = ClaimId(1ull << 50)});
+  const Engine a = before.StartEngine("a");
+  const Engine again = after.StartEngine("a");
+  before.Store(a, BlocksPrompt(1, 4));
+  after.Store(again, BlocksPrompt(2, 4));
+  const AcquireAnswer old = before.Acquire(a, RequestId(1), BlocksPrompt(1, 4));
+  const ReserveAnswer unwritten = before.Reserve(a, BlocksPrompt(3, 4));
+  after.Acquire(again, RequestId(1), BlocksPrompt(2, 4));
+  after.Reserve(again, BlocksPrompt(4, 4));
+  EXPECT_EQ(after.Begin(again.scheduler, old.claim).code, Code::kUnknown);
+  EXPECT_EQ(after.Begin(again.scheduler, unwritten.claim).code, Code::kUnknown);
+  EXPECT_EQ(after.status().holds, 0u);
+}
+
 }  // namespace
 }  // namespace pando::testing

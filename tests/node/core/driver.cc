@@ -24,7 +24,8 @@ PromptData BlocksPrompt(uint32_t seed, uint32_t blocks, uint32_t more_tokens) {
 
 CoreDriver::CoreDriver(const Options& options)
     : core_({.cache = {.key_secret = "", .extent_pages_max = options.extent_pages},
-             .slab_bytes = options.slab_bytes},
+             .slab_bytes = options.slab_bytes,
+             .first_claim = options.first_claim},
             this) {
   for (uint32_t i = 0; i < options.extents; ++i) Input(ExtentReady{ExtentId(i)});
 }

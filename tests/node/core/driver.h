@@ -52,6 +52,7 @@ class CoreDriver : public StepListener {
     uint32_t extents = 1;
     Bytes slab_bytes = kExtentBytes;
     uint32_t extent_pages = 0;  // as PrefixCache::Options::extent_pages_max
+    ClaimId first_claim{1};
   };
   CoreDriver() : CoreDriver(Options{}) {}
   explicit CoreDriver(const Options& options);
