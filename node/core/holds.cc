@@ -111,11 +111,21 @@ void Holds::Begin(const Worker& worker, ClaimId id, uint64_t room, BeginItem* it
     return;
   }
   const Reservation& blocks = claim->reservation;
-  if (const uint64_t pages = (blocks.to - blocks.from).value(); pages > room) {
+  const uint64_t pages = (blocks.to - blocks.from).value();
+  if (pages > room) {
     item->code = Code::kLimit;
     item->message =
         Text(pages, " pages of claim ", id, " found, at most ", room, " left of the ",
              limits::kPagesPerBegin, " that one begin may name: begin it in another message");
+    return;
+  }
+  const uint64_t held = claim->owner->pages_held;
+  if (held + pages > limits::kPagesHeldPerReplica) {
+    item->code = Code::kUnavailable;
+    item->message =
+        Text(pages, " pages of claim ", id, " found, at most ", limits::kPagesHeldPerReplica - held,
+             " left of the ", limits::kPagesHeldPerReplica,
+             " that one replica may hold: end other holds");
     return;
   }
   if (!context_->cache.Hold(blocks.path, blocks.from, blocks.to, worker.shard, &part.pages)) {
@@ -128,6 +138,7 @@ void Holds::Begin(const Worker& worker, ClaimId id, uint64_t room, BeginItem* it
   part.state = Part::State::kHolding;
   part.session = worker.session;
   ++claim->holding;
+  claim->owner->pages_held += pages;
   ++holds_;
   FillItem(*claim, part, item);
   context_->Reached(CoreStep::kBeginHeld);
@@ -252,6 +263,7 @@ void Holds::Release(Claim* claim, Part* part) {
     quarantined_.Remove(part->pages, StrideOf(*claim));
     context_->Reached(CoreStep::kQuarantineLeft);
   }
+  claim->owner->pages_held -= part->pages.size();
   context_->cache.Release(part->pages);
   part->pages.clear();
   part->state = Part::State::kEnded;

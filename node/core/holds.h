@@ -130,6 +130,7 @@ class Holds {
   struct ReplicaClaims {
     Claim *newest = nullptr, *oldest = nullptr;
     uint64_t count = 0;
+    uint64_t pages_held = 0;  // by all holds, of claims that stand or are over
     HeldPages quarantined;
   };
 

@@ -44,15 +44,17 @@ std::string Holds::SelfCheck(Others others) const {
   if (std::string broken = CheckClaims(&others.held); !broken.empty()) return broken;
   uint64_t listed = 0;
   for (const auto& [replica, claims] : replicas_) {
-    uint64_t count = 0;
+    uint64_t count = 0, held = 0;
     HeldPages quarantined;
     for (const Claim* claim = claims.oldest; claim != nullptr; claim = claim->newer) {
       ++count;
-      if (!claim->over) continue;
-      for (const Part& part : claim->parts) quarantined.Add(part.pages, StrideOf(*claim));
+      for (const Part& part : claim->parts) {
+        held += part.pages.size();
+        if (claim->over) quarantined.Add(part.pages, StrideOf(*claim));
+      }
     }
-    if (quarantined.bytes() != claims.quarantined.bytes()) {
-      return Text("replica ", replica, " miscounts its quarantined bytes");
+    if (quarantined.bytes() != claims.quarantined.bytes() || held != claims.pages_held) {
+      return Text("replica ", replica, " miscounts its pages");
     }
     if (count != claims.count) return Text("replica ", replica, " miscounts its claims");
     listed += count;

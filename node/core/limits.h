@@ -32,6 +32,9 @@ inline constexpr uint32_t kClaimsPerMessage = 1024;
 // into a frame.
 inline constexpr uint32_t kPagesPerBegin = 400'000;
 static_assert(uint64_t{kPagesPerBegin} * 16 + uint64_t{kClaimsPerMessage} * 512 < kFrameBytes);
+// Of all holds of one replica: what the node keeps for them, and gives back in one step when its
+// process dies, is 16 bytes each.
+inline constexpr uint64_t kPagesHeldPerReplica = 1ull << 24;
 inline constexpr uint32_t kClaimsPerReplica = 8192;
 inline constexpr uint32_t kRequestsPerReplica = 8192;           // open at once
 inline constexpr uint64_t kOpenBytesPerReplica = 256ull << 20;  // OwnedPrompt::bytes of all of them

@@ -234,6 +234,36 @@ TEST(DeathTest, APageThatManyHoldWithoutAClaimCountsOnce) {
   node.ExpectBase();
 }
 
+// FAULTS D4: what one process holds is given back in one step, so it is bounded.
+TEST(DeathTest, AReplicaHoldsOnlySoManyPages) {
+  CoreDriver node({.extents = 5});
+  EngineOptions tiny;
+  tiny.page_bytes = Bytes(1);
+  tiny.block_tokens = 1;
+  const Engine a = node.StartEngine("a", tiny);
+  constexpr uint32_t kPages = 1u << 16;
+  const auto prompt = [] { return PublicPrompt(Tokens(1, kPages + 1)); };
+  ReserveRequest all;
+  all.to = kPages;
+  all.prompt = prompt();
+  const auto reserved = BodyOf<ReserveAnswer>(node.Send(a.scheduler, std::move(all)));
+  ASSERT_EQ(reserved.to, kPages);
+  node.End(a.scheduler, StoreEnd(node.Begin(a.scheduler, reserved.claim)));
+  constexpr uint64_t kHolds = limits::kPagesHeldPerReplica / kPages;
+  std::vector<ClaimId> claims;
+  for (uint64_t i = 0; i <= kHolds; ++i) {
+    claims.push_back(node.Acquire(a, RequestId(1 + i), prompt()).claim);
+    node.Settle(a, {.request = RequestId(1 + i)});
+    EXPECT_EQ(node.Begin(a.scheduler, claims[i]).code, i < kHolds ? Code::kOk : Code::kUnavailable);
+  }
+  node.End(a.scheduler, LoadEnd(claims[0]));
+  EXPECT_EQ(node.Begin(a.scheduler, claims[kHolds]).code, Code::kOk) << "there is room again";
+  node.Advance(limits::kClaimLifeDefault);
+  EXPECT_EQ(node.status().quarantined_bytes, kPages * kPageStrideMin.value()) << "each page once";
+  node.KillEngine(a);
+  node.ExpectBase();
+}
+
 TEST(DeathTest, TheCapGrowsWithTheSlab) {
   CoreDriver node({.extents = 3, .slab_bytes = Bytes(20 * (80ull << 20))});
   const Engine a = node.StartEngine("a", Big(1));
