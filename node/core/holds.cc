@@ -249,8 +249,8 @@ Code Holds::EndStore(const Claim& claim, const EndItem& item, ShardId shard, con
           .value();
   context_->counters.pages_stored += committed;
   if (committed > 0) context_->Reached(CoreStep::kEndCommitted);
+  context_->counters.pages_given_up += pages - committed;
   if (first_bad < pages) {
-    context_->counters.pages_given_up += pages - first_bad;
     context_->cache.Drop(blocks.path, blocks.from + BlockCount(first_bad), shard,
                          part.pages[first_bad].page);
   }
@@ -261,6 +261,7 @@ void Holds::Release(Claim* claim, Part* part) {
   if (claim->over) {
     claim->owner->quarantined.Remove(part->pages, StrideOf(*claim));
     quarantined_.Remove(part->pages, StrideOf(*claim));
+    if (claim->store) context_->counters.pages_given_up += part->pages.size();
     context_->Reached(CoreStep::kQuarantineLeft);
   }
   claim->owner->pages_held -= part->pages.size();

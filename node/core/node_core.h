@@ -126,8 +126,9 @@ struct CoreCounters {  // since start
   std::array<uint64_t, RefusedOutside::kKinds> refused_outside{};  // by What
   uint64_t requests_expired = 0, claims_expired = 0;
   uint64_t pages_loaded = 0, pages_stored = 0;
-  uint64_t pages_bad = 0;       // a load found it bad and it was dropped: each page once
-  uint64_t pages_given_up = 0;  // of stores that failed or came too late: reserved, never committed
+  uint64_t pages_bad = 0;  // a load found it bad and it was dropped: each page once
+  // Of stores that failed, came too late or whose process died: begun by a shard, never committed.
+  uint64_t pages_given_up = 0;
   uint64_t reserve_full = 0, reserve_in_flight = 0;
   uint64_t quarantine_refused = 0;  // claims refused: the replica is over its quarantine cap
   uint64_t tickets = 0;

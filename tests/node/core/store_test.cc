@@ -152,6 +152,32 @@ TEST(StoreTest, WhatIsThereOrComingIsNotStoredTwice) {
   node.ExpectBase();
 }
 
+// Whatever became of the claim: what a shard had begun to write and did not commit.
+TEST(StoreTest, PagesGivenUpAreAllThatWereBegunAndNotCommitted) {
+  CoreDriver node;
+  const Engine a = node.StartEngine("a", 2);
+  const auto begin = [&](uint32_t seed) {
+    const ReserveAnswer reserved = node.Reserve(a, BlocksPrompt(seed, 4), node.now + 9 * kSecond);
+    return node.Begin(a.workers[0], reserved.claim);
+  };
+  const auto given_up = [&] { return node.status().counters.pages_given_up; };
+  const BeginItem expired = begin(1);
+  node.Advance(9 * kSecond);
+  node.End(a.workers[0], StoreEnd(expired));
+  EXPECT_EQ(given_up(), 4u);
+  const BeginItem aborted = begin(2);
+  node.Send(a.scheduler, AbortRequest{{aborted.claim}});
+  node.End(a.workers[0], StoreEnd(aborted));
+  EXPECT_EQ(given_up(), 8u);
+  const BeginItem late = begin(3);
+  node.Send(a.workers[0], EndRequest{{StoreEnd(late)}}, node.now);
+  EXPECT_EQ(given_up(), 12u);
+  begin(4);
+  node.Kill(a.workers[0]);
+  EXPECT_EQ(given_up(), 16u);
+  EXPECT_EQ(node.status().counters.pages_stored, 0u);
+}
+
 // FAULTS C8, D5
 TEST(StoreTest, AFullPoolIsAnAnswerAndIsSaidOnce) {
   CoreDriver node;
