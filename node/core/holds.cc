@@ -184,16 +184,14 @@ Code Holds::End(const Worker& worker, const EndItem& item, bool too_late) {
   Part* part = FindHolding(claim, worker);
   if (part == nullptr) return Code::kUnknown;
   Code code = Code::kUnknown;
-  if (!claim->over && too_late) {
+  if (claim->store) {
     EndItem nothing;
     nothing.failed = true;
-    if (claim->store) EndStore(*claim, nothing, worker.shard, *part);
-  } else if (!claim->over && claim->store) {
-    code = EndStore(*claim, item, worker.shard, *part);
-  } else if (!claim->over) {
+    if (!claim->over) code = EndStore(*claim, too_late ? nothing : item, worker.shard, *part);
+  } else if (!claim->over && !too_late) {
     EndLoad(*claim, item, worker.shard, part);
     code = Code::kOk;
-  } else if (!claim->store && !too_late) {
+  } else {
     DropBad(*claim, item, worker.shard, *part);  // what is bad is bad, however late it is said
   }
   Release(claim, part);

@@ -162,8 +162,12 @@ std::optional<Answer> Router::ServeSession(SessionRequest& request) {
 Answer Router::ServeExpired(const Session& session, const SessionRequest& request) {
   if (session.replica != nullptr) {
     if (const auto* end = std::get_if<EndRequest>(&request.body)) {
+      const Worker worker{session.replica->number, session.id, session.shard};
       for (const EndItem& item : end->items) {
-        holds_.End({session.replica->number, session.id, session.shard}, item, /*too_late=*/true);
+        EndItem bare;
+        bare.claim = item.claim;
+        const bool sound = !holds_.CheckEnd(worker, item).has_value();
+        holds_.End(worker, sound ? item : bare, /*too_late=*/true);
       }
     }
     if (const auto* reserve = std::get_if<ReserveRequest>(&request.body)) {

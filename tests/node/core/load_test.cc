@@ -120,6 +120,28 @@ TEST(LoadTest, BadPagesAreCountedOnce) {
   node.ExpectBase();
 }
 
+// FAULTS B5: what is bad is bad, however late it is said; and what is malformed is not looked at.
+TEST(LoadTest, ABadPageInAnEndPastItsDeadlineIsDroppedAllTheSame) {
+  CoreDriver node;
+  const Engine a = node.StartEngine("a");
+  node.Store(a, BlocksPrompt(1, 6));
+  const AcquireAnswer wild = node.Acquire(a, RequestId(1), BlocksPrompt(1, 6));
+  const AcquireAnswer hit = node.Acquire(a, RequestId(2), BlocksPrompt(1, 6));
+  for (ClaimId claim : {wild.claim, hit.claim}) node.Begin(a.scheduler, claim);
+  const auto late = [&](ClaimId claim, uint32_t bad) {
+    return node.Send(a.scheduler, EndRequest{{LoadEnd(claim, {bad})}}, node.now).code;
+  };
+  EXPECT_EQ(late(wild.claim, 6), Code::kExpired);
+  EXPECT_EQ(node.Probe(a, BlocksPrompt(1, 6)).blocks, 6u);
+  EXPECT_EQ(late(hit.claim, 4), Code::kExpired);
+  EXPECT_EQ(node.Probe(a, BlocksPrompt(1, 6)).blocks, 4u);
+  EXPECT_EQ(node.status().counters.pages_bad, 1u);
+  EXPECT_EQ(node.status().counters.pages_loaded, 0u);
+  EXPECT_EQ(node.status().holds, 0u);
+  node.KillEngine(a);
+  node.ExpectBase();
+}
+
 // FAULTS B2
 TEST(LoadTest, ABadPageThatAnotherStillReadsIsQuarantinedUntilItEnds) {
   CoreDriver node;
