@@ -101,7 +101,6 @@ void Router::Take(const ExtentReady& ready) {
     return;
   }
   ++extents_;
-  full_said_.clear();
   context_.Reached(CoreStep::kExtentAdded);
 }
 

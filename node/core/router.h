@@ -121,7 +121,7 @@ class Router {
   Answer ReserveForRequest(const Session& session, const ReserveRequest& reserve);
   Answer ReservePages(const Session& session, const ReserveRequest& reserve, const Prompt& prompt,
                       uint64_t request_serial);
-  void SayFullOnce(SpaceId space);
+  void SayFull(SpaceId space, uint64_t blocks_wanted);
   void StopGrowth(const Session& session, const ReserveRequest& reserve);
   static void LearnPrefillRate(Replica* replica, uint64_t prompt, const SettleRequest& settle);
   bool OverCap(ReplicaNumber replica);
@@ -143,7 +143,7 @@ class Router {
   Nanos started_at_ = 0;
   bool draining_ = false;
   uint64_t extents_ = 0;
-  std::vector<bool> full_said_;  // by space: it is full, and the log says so
+  std::vector<Nanos> full_said_;  // by space: when the log last said that it is full; 0: never
 };
 
 }  // namespace pando

@@ -27,6 +27,8 @@ std::optional<Problem> CheckWorks(const Session& session, size_t claims) {
   return OverLimit("claims", claims, limits::kClaimsPerMessage, "in one message", "split it");
 }
 
+constexpr Nanos kFullSaidEvery = 60'000'000'000;
+
 }  // namespace
 
 Answer Router::Serve(const Session& session, AttachRequest&) {
@@ -192,10 +194,10 @@ Answer Router::ReservePages(const Session& session, const ReserveRequest& reserv
       ++context_.counters.reserve_full;
       answer.full = true;
       tickets_.StopComputing({replica, reserve.request, request_serial});
-      SayFullOnce(space);
+      SayFull(space, std::min<uint64_t>(reserve.to, prompt.tokens.size() /
+                                                        context_.cache.shape(space).block_tokens));
       break;
     case ReserveStatus::kOk:
-      if (space.value() < full_said_.size()) full_said_[space.value()] = false;
       answer.claim =
           holds_.Reserve({{replica, reserve.request, request_serial}, space, deadline}, reserved);
       answer.from = reserved.from.value();
@@ -204,17 +206,25 @@ Answer Router::ReservePages(const Session& session, const ReserveRequest& reserv
   return Ok(answer);
 }
 
-void Router::SayFullOnce(SpaceId space) {
+// What fits and what does not may come in turn, so it is said by the minute; the counter counts.
+void Router::SayFull(SpaceId space, uint64_t blocks_wanted) {
   context_.Reached(CoreStep::kReserveFull);
   if (full_said_.size() <= space.value()) full_said_.resize(space.value() + 1);
-  if (full_said_[space.value()]) return;
-  full_said_[space.value()] = true;
-  context_.Log(LogLine::Level::kWarning, "space.full",
-               {{"space", Text(space)},
-                {"extents_unowned", Text(context_.cache.extents_unowned())},
-                {"hint",
-                 "its pages are claimed, its share is used up, or other spaces have all extents "
-                 "until a restart"}});
+  Nanos& said = full_said_[space.value()];
+  if (said != 0 && context_.now - said < kFullSaidEvery) return;
+  said = context_.now;
+  const SpaceShape& shape = context_.cache.shape(space);
+  const uint64_t wanted = blocks_wanted * shape.shards;
+  const uint64_t slab = extents_ * (kExtentBytes.value() / PageStride(shape.page_bytes).value());
+  context_.Log(
+      LogLine::Level::kWarning, "space.full",
+      {{"space", Text(space)},
+       {"extents_unowned", Text(context_.cache.extents_unowned())},
+       {"pages_wanted", Text(wanted)},
+       {"pages_of_slab", Text(slab)},
+       {"hint", wanted > slab ? "the prompt is larger than the slab: make --host-slab larger"
+                              : "its pages are claimed, its share is used up, or other spaces have "
+                                "all extents until a restart"}});
 }
 
 Answer Router::Serve(const Session& session, BeginRequest& begin) {
