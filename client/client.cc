@@ -1,5 +1,6 @@
 #include "client/client.h"
 
+#include <algorithm>
 #include <ctime>
 #include <utility>
 
@@ -136,12 +137,21 @@ void Client::Abort(std::span<const uint64_t> claims) {
 }
 
 template <class Result>
-Result& Client::Wait(Call<Result>& call) {
+bool Client::WaitUntil(Call<Result>& call, int64_t until_ns) {
   Flush();
+  // The call's time is over, but not that of others: what has come must be read all the same.
+  if (call.ready() && call.slot_ && !call.slot_->ready) Poll();
   while (!call.ready()) {
-    impl_->session.Sleep(call.slot_->deadline);
+    if (NowNanos() >= until_ns) return false;
+    impl_->session.Sleep(std::min(until_ns, call.slot_->deadline));
     Poll();
   }
+  return true;
+}
+
+template <class Result>
+Result& Client::Wait(Call<Result>& call) {
+  WaitUntil(call, INT64_MAX);
   return call.get();
 }
 
@@ -154,11 +164,18 @@ template class Call<EndResult>;
 template class Call<SettleResult>;
 
 template AcquireResult& Client::Wait(Call<AcquireResult>&);
+template bool Client::WaitUntil(Call<AcquireResult>&, int64_t);
 template AwaitResult& Client::Wait(Call<AwaitResult>&);
+template bool Client::WaitUntil(Call<AwaitResult>&, int64_t);
 template ProbeResult& Client::Wait(Call<ProbeResult>&);
+template bool Client::WaitUntil(Call<ProbeResult>&, int64_t);
 template ReserveResult& Client::Wait(Call<ReserveResult>&);
+template bool Client::WaitUntil(Call<ReserveResult>&, int64_t);
 template BeginResult& Client::Wait(Call<BeginResult>&);
+template bool Client::WaitUntil(Call<BeginResult>&, int64_t);
 template EndResult& Client::Wait(Call<EndResult>&);
+template bool Client::WaitUntil(Call<EndResult>&, int64_t);
 template SettleResult& Client::Wait(Call<SettleResult>&);
+template bool Client::WaitUntil(Call<SettleResult>&, int64_t);
 
 }  // namespace pando::client

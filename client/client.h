@@ -8,7 +8,7 @@
 //               client.StartEnd(std::move(hold), deadline);
 //
 // What an engine may rely on:
-//  1. No call blocks, except Wait and WaitAttached, which end at their deadline.
+//  1. No call blocks, except Wait, WaitUntil and WaitAttached, which end at their deadline.
 //  2. Any failure is a miss: node absent, deadline passed, refused. Nothing throws, nothing aborts
 //  the engine.
 //     A broken invariant in here ends the session, not the process.
@@ -17,7 +17,10 @@
 //     stay valid until the last Hold is gone, and only then the client attaches again, by itself.
 //  4. What a late answer brings (a claim nobody waits for) is given back.
 //  5. After fork, the child's calls fail with kUnavailable and touch neither socket nor memory.
-//  6. No thread is started. Progress is made inside the calls.
+//  6. No thread is started. Progress is made inside the calls: whatever an engine calls, Start...
+//  and Wait alone as well, also finds a node that has come, or come back. A session that has
+//  nothing to ask calls Poll now and then, as at each step of its engine: a replica gets no claims
+//  while one of its sessions is not attached.
 //
 // Threads: a Client is used by one thread at a time; a Hold's Load and Store may run on any thread,
 // also several at once on different pages.
@@ -273,6 +276,9 @@ class Client {
   // Polls until `call` is ready (at the latest at its own deadline).
   template <class Result>
   Result& Wait(Call<Result>& call);
+  // The same for one who has other things to look after: false if it is not ready at `until_ns`.
+  template <class Result>
+  bool WaitUntil(Call<Result>& call, int64_t until_ns);
 
  private:
   struct Impl;

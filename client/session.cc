@@ -91,7 +91,8 @@ void Session::Poll() {
 }
 
 void Session::Flush() {
-  if (!Forked() && connected()) SendAll(NowNanos());
+  if (state_ != State::kAttached) return Poll();
+  if (!Forked()) SendAll(NowNanos());
 }
 
 void Session::Sleep(int64_t until) const {

@@ -76,9 +76,13 @@ class Session {
 
  private:
   // ---- session_calls.cc
-  // Why nothing can be asked now; kOk: it can.
-  Objection Unaskable(int64_t deadline) const;
-  Objection UnsendableRelease() const;
+  // An engine may never call anything but these: so each makes the progress that its own answer
+  // depends on. While all is well there is none to make.
+  void Progress();
+  bool Full() const;
+  // Why nothing can be asked now, when all progress has been made; kOk: it can.
+  Objection Unaskable(int64_t deadline);
+  Objection UnsendableRelease();
   template <class Result>
   Slot<Result> NewSlot(int64_t deadline);
   template <class Result>

@@ -49,7 +49,17 @@ void FillEnd(const HoldState& hold, pb::EndItem* item) {
 
 }  // namespace
 
-Objection Session::Unaskable(int64_t deadline) const {
+void Session::Progress() {
+  if (state_ != State::kAttached || Full()) Poll();
+}
+
+bool Session::Full() const {
+  return channel_->queued_bytes() + writer_.bytes() > limits::kQueueBytes ||
+         pending_.size() >= limits::kCallsOutstanding;
+}
+
+Objection Session::Unaskable(int64_t deadline) {
+  Progress();
   switch (state()) {
     case State::kAttached:
       if (deadline > NowNanos()) return {};
@@ -64,7 +74,8 @@ Objection Session::Unaskable(int64_t deadline) const {
 }
 
 // What is given back goes out also while the node is silent.
-Objection Session::UnsendableRelease() const {
+Objection Session::UnsendableRelease() {
+  Progress();
   const State now = state();
   if (now == State::kAttached || now == State::kAbsent) return {};
   return Unaskable(0);
@@ -96,10 +107,7 @@ pb::ClientMessage Session::Head(int64_t deadline) {
 
 template <class Message>
 bool Session::Queue(const Message& message, uint64_t serial, Pending pending) {
-  if (channel_->queued_bytes() + writer_.bytes() > limits::kQueueBytes ||
-      pending_.size() >= limits::kCallsOutstanding) {
-    return false;
-  }
+  if (Full()) return false;
   // A frame that cannot be sent because the connection has ended is noticed at the next Poll.
   if (!writer_.Add(message) && !(Send(UniqueFd()) && writer_.Add(message))) return false;
   if (pending.waited) next_deadline_ = std::min(next_deadline_, pending.deadline);

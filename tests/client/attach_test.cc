@@ -76,6 +76,35 @@ TEST_F(AttachTest, WithoutANodeAllIsAMissUntilThereIsOne) {
   AttachAgain(1);
 }
 
+// FAULTS D2: an engine that never calls Poll comes back after its node was restarted. It loses what
+// was under way, and the call that finds the new node.
+TEST_F(AttachTest, AnEngineThatOnlyStartsAndWaitsComesBack) {
+  StartAttached(11);
+  node().Hangup();
+  for (int i = 0; i < 2; ++i) {
+    auto lost = client().StartProbe({}, Soon());
+    EXPECT_EQ(client().Wait(lost).code, Code::kLost);
+  }
+  ASSERT_TRUE(node().Accept()) << "nobody looks for the new node";
+  node().AnswerAttach(node().ReadOne().serial(), 12);
+  auto call = client().StartProbe({}, Soon());
+  EXPECT_FALSE(call.ready()) << call.get().message;
+  EXPECT_EQ(client().counters().attaches, 2u);
+  EXPECT_EQ(client().counters().calls_lost, 2u);
+}
+
+// The same for one that has only something to give back.
+TEST_F(AttachTest, WhatIsGivenBackFindsTheNodeToo) {
+  StartAttached(11);
+  Hold hold = BeginHold(71, true, 1);
+  node().Hangup();
+  client().Poll();
+  EXPECT_EQ(client().state(), State::kDraining);
+  EXPECT_EQ(client().StartEnd(std::move(hold), Soon()).get().code, Code::kLost);
+  client().Abort({});
+  EXPECT_TRUE(node().Accept());
+}
+
 TEST_F(AttachTest, WaitAttachedEndsWhenTheNodeAnswers) {
   Start();
   std::thread answering([this] {

@@ -298,6 +298,26 @@ TEST_F(CallsTest, ANodeThatDoesNotReadLosesCallsAndBlocksNobody) {
   EXPECT_FALSE(client().StartProbe(prompt(), Soon()).ready());
 }
 
+// FAULTS D1: the limit of unanswered calls is no dead end for an engine that does not call Poll.
+TEST_F(CallsTest, ACallThatFindsTheLimitReachedReadsWhatHasCome) {
+  StartAttached();
+  pb::NodeFrame answers;
+  answers.set_boot_id(node().boot_id);
+  for (size_t sent = 0; sent < limits::kCallsOutstanding; sent += limits::kMessagesPerFrame) {
+    for (size_t i = 0; i < limits::kMessagesPerFrame; ++i) client().StartProbe({}, Soon());
+    client().Flush();
+    const pb::ClientFrame frame = node().Read();
+    if (sent > 0) continue;
+    answers.add_messages()->set_serial(frame.messages(0).serial());
+    answers.mutable_messages(0)->mutable_probe();
+  }
+  auto lost = client().StartProbe({}, Soon());
+  EXPECT_EQ(lost.get().code, Code::kLost);
+  EXPECT_EQ(client().counters().calls_lost_full, 1u);
+  node().SendFrame(answers);
+  EXPECT_FALSE(client().StartProbe({}, Soon()).ready());
+}
+
 TEST_F(CallsTest, WaitEndsWithTheAnswer) {
   StartAttached();
   auto call = client().StartProbe(prompt(), Soon());

@@ -71,6 +71,41 @@ TEST_F(DeadlinesTest, WaitEndsAtTheDeadline) {
   EXPECT_GE(NowNanos(), deadline);
 }
 
+// FAULTS D1: an engine that never calls Poll sees that the node answers again.
+TEST_F(DeadlinesTest, AbsenceEndsForAnEngineThatOnlyStartsAndWaits) {
+  StartAttached();
+  const uint64_t serial = TimeOut();
+  auto lost = client().StartProbe({}, Soon());
+  EXPECT_EQ(client().Wait(lost).code, Code::kLost);
+  node().Answer(serial, [](auto& answer) { answer.mutable_probe(); });
+  EXPECT_FALSE(client().StartProbe({}, Soon()).ready());
+  EXPECT_EQ(client().state(), State::kAttached);
+}
+
+// Answers of an engine that comes too late for each of its calls do not pile up.
+TEST_F(DeadlinesTest, WaitReadsAlsoWhenTheCallsTimeIsOver) {
+  StartAttached();
+  const int64_t deadline = Near();
+  auto call = client().StartProbe({}, deadline);
+  client().Flush();
+  node().Answer(node().ReadOne().serial(), [](auto& answer) { answer.mutable_probe(); });
+  Pass(deadline);
+  EXPECT_EQ(client().Wait(call).code, Code::kLost);
+  EXPECT_EQ(call.get().message, "the answer came too late");
+  EXPECT_EQ(client().counters().calls_lost, 1u);
+  EXPECT_EQ(client().state(), State::kAttached) << "it has answered";
+}
+
+TEST_F(DeadlinesTest, WaitUntilLeavesTheCallAsItIs) {
+  StartAttached();
+  auto call = client().StartProbe({}, Soon());
+  EXPECT_FALSE(client().WaitUntil(call, NowNanos()));
+  EXPECT_FALSE(call.ready());
+  node().Answer(node().ReadOne().serial(), [](auto& answer) { answer.mutable_probe(); });
+  EXPECT_TRUE(client().WaitUntil(call, Soon()));
+  EXPECT_EQ(call.get().code, Code::kOk);
+}
+
 TEST_F(DeadlinesTest, ADeadlineThatHasPassedIsNotEvenSent) {
   StartAttached();
   auto call = client().StartProbe({}, NowNanos());
