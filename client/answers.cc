@@ -62,7 +62,7 @@ std::string MakeHold(const pb::BeginItem& item, const AnswerContext& context, Ho
   if (!wrong.empty()) return wrong;
   const size_t pages = item.pages().size() / sizeof(uint32_t);
   auto state = std::make_shared<HoldState>(context.memory, pages);
-  state->claim = item.claim();
+  state->claim = {context.boot_id, item.claim()};
   state->store = item.store();
   state->first_block = item.first_block();
   state->page_bytes = item.page_bytes();
@@ -122,7 +122,7 @@ std::string ReadAnswer(const pb::NodeMessage& message, const AcquireCall& call,
            std::to_string(answer.blocks()) + " blocks of a prompt of " +
            std::to_string(call.tokens) + " tokens";
   }
-  result->claim = answer.claim();
+  if (answer.claim() != 0) result->claim = {context.boot_id, answer.claim()};
   result->blocks = answer.blocks();
   result->in_flight = answer.in_flight();
   result->ticket = answer.ticket();
@@ -140,7 +140,7 @@ std::string ReadAnswer(const pb::NodeMessage& message, const AwaitCall& call,
     return "the answer to await names claim " + std::to_string(answer.claim()) + " on " +
            std::to_string(answer.blocks()) + " blocks";
   }
-  result->claim = answer.claim();
+  if (answer.claim() != 0) result->claim = {context.boot_id, answer.claim()};
   result->blocks = answer.blocks();
   result->in_flight = answer.in_flight();
   return "";
@@ -162,7 +162,6 @@ std::string ReadAnswer(const pb::NodeMessage& message, const ProbeCall& call,
 
 std::string ReadAnswer(const pb::NodeMessage& message, const ReserveCall& call,
                        const AnswerContext& context, ReserveResult* result) {
-  (void)context;
   if (!ReadHead(message, result)) return "";
   if (!message.has_reserve()) return WrongBody("reserve");
   const pb::ReserveAnswer& answer = message.reserve();
@@ -173,7 +172,7 @@ std::string ReadAnswer(const pb::NodeMessage& message, const ReserveCall& call,
            std::to_string(answer.from()) + " to " + std::to_string(answer.to()) +
            ", asked were those up to " + std::to_string(call.to);
   }
-  result->claim = answer.claim();
+  if (answer.claim() != 0) result->claim = {context.boot_id, answer.claim()};
   result->from = answer.from();
   result->to = answer.to();
   result->in_flight = answer.in_flight();

@@ -18,6 +18,7 @@ namespace pando::client {
 struct AnswerContext {
   const Options* options;
   std::shared_ptr<const SessionMemory> memory;
+  uint64_t boot_id = 0;
 };
 
 Code ToCode(pb::Code code);

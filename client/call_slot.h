@@ -20,7 +20,7 @@ namespace pando::client {
 template <class Result>
 void GiveBack(const Result& result, Returns* returns) {
   if constexpr (requires { result.claim; }) {
-    if (result.claim != 0) returns->Add({Return::Kind::kAbort, result.claim});
+    if (result.claim) returns->Add({Return::Kind::kAbort, result.claim.id});
   }
 }
 

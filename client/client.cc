@@ -120,7 +120,7 @@ Call<ReserveResult> Client::StartReserve(uint64_t request, const Prompt& prompt,
                                           claim_deadline_ns, deadline_ns));
 }
 
-Call<BeginResult> Client::StartBegin(std::span<const uint64_t> claims, int64_t deadline_ns) {
+Call<BeginResult> Client::StartBegin(std::span<const Claim> claims, int64_t deadline_ns) {
   return Call(impl_->session.StartBegin(claims, deadline_ns));
 }
 
@@ -132,7 +132,7 @@ Call<SettleResult> Client::StartSettle(uint64_t request, const Used& used, int64
   return Call(impl_->session.StartSettle(request, used, deadline_ns));
 }
 
-void Client::Abort(std::span<const uint64_t> claims) {
+void Client::Abort(std::span<const Claim> claims) {
   impl_->session.Abort(claims);
 }
 

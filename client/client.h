@@ -27,6 +27,7 @@
 #ifndef PANDO_CLIENT_CLIENT_H_
 #define PANDO_CLIENT_CLIENT_H_
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -93,10 +94,20 @@ struct Prompt {
   std::span<const Extra> extras;      // ascending; what else shaped a block's KV, as image digests
 };
 
+// Names a claim, in all sessions of the replica: an engine's scheduler hands it to its workers,
+// both numbers. In another life of the node the same id may be another claim's, so that a claim
+// from before a restart is never sent: it is kUnknown.
+struct Claim {
+  uint64_t boot_id = 0;  // the node's life that gave it
+  uint64_t id = 0;       // 0: none
+  explicit operator bool() const { return id != 0; }
+  friend auto operator<=>(const Claim&, const Claim&) = default;
+};
+
 struct AcquireResult {
   Code code = Code::kLost;
   std::string message;
-  uint64_t claim = 0;      // 0: nothing to load
+  Claim claim;             // none: nothing to load
   uint32_t blocks = 0;     // leading blocks that may be loaded; 0 is a miss
   bool in_flight = false;  // somebody else is writing the next block
   uint64_t ticket = 0;     // in_flight, and it may be awaited; 0: no
@@ -104,7 +115,7 @@ struct AcquireResult {
 struct AwaitResult {
   Code code = Code::kLost;  // kUnknown: the ticket is over
   std::string message;
-  uint64_t claim = 0;      // on all `blocks`, from the first; 0: the claim before stands as it did
+  Claim claim;             // on all `blocks`, from the first; 0: the claim before stands as it did
   uint32_t blocks = 0;     // leading blocks that may be loaded by the claim that stands
   bool in_flight = false;  // more is still being made: the ticket may be awaited again
 };
@@ -117,7 +128,7 @@ struct ProbeResult {
 struct ReserveResult {
   Code code = Code::kLost;
   std::string message;
-  uint64_t claim = 0;         // 0: nothing to store
+  Claim claim;                // none: nothing to store
   uint32_t from = 0, to = 0;  // blocks that got pages
   bool in_flight = false;     // somebody else is writing the next block
   bool full = false;
@@ -151,7 +162,7 @@ class Hold {
   Hold& operator=(Hold&&) noexcept;
   ~Hold();
 
-  uint64_t claim() const;
+  Claim claim() const;
   bool store() const;  // else a load
   uint32_t first_block() const;
   uint32_t pages() const;
@@ -249,7 +260,8 @@ class Client {
   // `deadline_ns` is absolute CLOCK_MONOTONIC; past it the call is ready with kLost.
   // `claim_deadline_ns` is absolute too: until then the claim stands, at most 600 s; 0: 30 s.
   // `request` is the engine's own number, not 0, unique among the replica's open ones: from its
-  // acquire to its settle.
+  // acquire to its settle, or to the end of this session. Reserve and Settle of any other are
+  // kUnknown, and not sent.
   Call<AcquireResult> StartAcquire(uint64_t request, const Prompt& prompt,
                                    uint64_t engine_hit_tokens, int64_t claim_deadline_ns,
                                    int64_t deadline_ns, Intent intent = Intent::kLook);
@@ -264,12 +276,12 @@ class Client {
                                    std::span<const uint32_t> append_tokens, uint32_t from,
                                    uint32_t to, int64_t claim_deadline_ns, int64_t deadline_ns);
   // Claims whose pages do not all fit into one answer are begun by as many messages as they need.
-  Call<BeginResult> StartBegin(std::span<const uint64_t> claims, int64_t deadline_ns);
+  Call<BeginResult> StartBegin(std::span<const Claim> claims, int64_t deadline_ns);
   // Ends the hold: a load is released, a store commits the pages that were stored and gives up the
   // rest. No copy may be running (kInvalid: it is stopped and the hold given back when it has
   // left). Goes to the node however late, as do Abort and Settle: what is given back must arrive.
   Call<EndResult> StartEnd(Hold hold, int64_t deadline_ns);
-  void Abort(std::span<const uint64_t> claims);
+  void Abort(std::span<const Claim> claims);
   Call<SettleResult> StartSettle(uint64_t request, const Used& used, int64_t deadline_ns);
   void Flush();
 

@@ -25,7 +25,7 @@ HoldState::HoldState(std::shared_ptr<const SessionMemory> session_memory, size_t
 
 HoldState::~HoldState() {
   if (ended) return;
-  memory->returns()->Add({store ? Return::Kind::kEndStore : Return::Kind::kEndLoad, claim});
+  memory->returns()->Add({store ? Return::Kind::kEndStore : Return::Kind::kEndLoad, claim.id});
 }
 
 bool HoldState::live() const {
@@ -41,8 +41,8 @@ Hold::Hold(Hold&&) noexcept = default;
 Hold& Hold::operator=(Hold&&) noexcept = default;
 Hold::~Hold() = default;
 
-uint64_t Hold::claim() const {
-  return state_ ? state_->claim : 0;
+Claim Hold::claim() const {
+  return state_ ? state_->claim : Claim{};
 }
 bool Hold::store() const {
   return state_ && state_->store;

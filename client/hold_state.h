@@ -42,7 +42,7 @@ struct HoldState {
   bool Quiet() const { return running.load(std::memory_order_acquire) == 0; }
 
   const std::shared_ptr<const SessionMemory> memory;
-  uint64_t claim = 0;
+  Claim claim;
   bool store = false;
   uint32_t first_block = 0;
   uint64_t page_bytes = 0;

@@ -24,6 +24,7 @@ struct AcquireCall {
   static constexpr Step kAnswered = Step::kAcquired;
   WeakSlot<AcquireResult> slot;
   uint64_t tokens = 0;
+  uint64_t request = 0;
 };
 struct AwaitCall {
   using Result = AwaitResult;

@@ -72,17 +72,18 @@ Objection CheckPrompt(const Prompt& prompt) {
   return objection;
 }
 
-Objection CheckClaims(std::span<const uint64_t> claims) {
+Objection CheckClaims(std::span<const Claim> claims) {
   if (claims.empty()) return Invalid("no claims");
   if (claims.size() > limits::kClaimsPerMessage) {
     return Limit("claims in a call", claims.size(), limits::kClaimsPerMessage);
   }
-  std::vector<uint64_t> sorted(claims.begin(), claims.end());
+  std::vector<Claim> sorted(claims.begin(), claims.end());
   std::sort(sorted.begin(), sorted.end());
-  if (sorted.front() == 0) return Invalid("claim 0 is no claim");
+  if (std::any_of(claims.begin(), claims.end(), [](Claim claim) { return !claim; }))
+    return Invalid("claim 0 is no claim");
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
   if (twice == sorted.end()) return {};
-  return Invalid("claim " + std::to_string(*twice) + " is named twice");
+  return Invalid("claim " + std::to_string(twice->id) + " is named twice");
 }
 
 Objection CheckOptions(const Options& options) {

@@ -18,7 +18,7 @@ struct Objection {
 
 Objection CheckPrompt(const Prompt& prompt);
 Objection CheckTokenCount(size_t tokens);
-Objection CheckClaims(std::span<const uint64_t> claims);
+Objection CheckClaims(std::span<const Claim> claims);
 Objection CheckOptions(const Options& options);
 
 // Protobuf's `string` fields must be UTF-8, or the whole frame is refused.

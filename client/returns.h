@@ -17,7 +17,7 @@ namespace pando::client {
 
 struct Return {
   enum class Kind : uint8_t { kAbort, kEndLoad, kEndStore } kind;
-  uint64_t claim;
+  uint64_t claim;  // its id, in the session's life of the node
 };
 
 class Returns {

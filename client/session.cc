@@ -258,6 +258,7 @@ void Session::End(Code code, const std::string& error) {
     if (Fail(&pending, code, error)) ++counters_.calls_lost;
   }
   next_deadline_ = INT64_MAX;
+  requests_.clear();
   owed_.clear();
   writer_.Clear();
   absence_serial_ = 0;

@@ -69,10 +69,10 @@ class Session {
   Slot<ReserveResult> StartReserve(uint64_t request, const Prompt& prompt,
                                    std::span<const uint32_t> append_tokens, uint32_t from,
                                    uint32_t to, int64_t claim_deadline, int64_t deadline);
-  Slot<BeginResult> StartBegin(std::span<const uint64_t> claims, int64_t deadline);
+  Slot<BeginResult> StartBegin(std::span<const Claim> claims, int64_t deadline);
   Slot<EndResult> StartEnd(Hold hold, int64_t deadline);
   Slot<SettleResult> StartSettle(uint64_t request, const Used& used, int64_t deadline);
-  void Abort(std::span<const uint64_t> claims);
+  void Abort(std::span<const Claim> claims);
 
  private:
   // ---- session_calls.cc
@@ -83,6 +83,7 @@ class Session {
   // Why nothing can be asked now, when all progress has been made; kOk: it can.
   Objection Unaskable(int64_t deadline);
   Objection UnsendableRelease();
+  Objection CheckOpen(uint64_t request) const;
   template <class Result>
   Slot<Result> NewSlot(int64_t deadline);
   template <class Result>
@@ -104,6 +105,7 @@ class Session {
   std::string OnMessage(const pb::NodeMessage& message, int64_t now);
   std::string OnAttached(const pb::NodeMessage& message, int64_t now);
   std::string MapExtents(const pb::NodeFrame& frame);
+  void NotOpened(uint64_t request, uint64_t serial);
   template <class AnyCall>
   std::string OnAnswer(const pb::NodeMessage& message, Pending* pending, AnyCall* call,
                        int64_t now);
@@ -154,6 +156,7 @@ class Session {
   PendingCalls pending_;
   int64_t next_deadline_ = INT64_MAX;  // no pending call has an earlier one
   std::unordered_map<uint64_t, std::weak_ptr<HoldState>> holds_;  // begun and not ended, by claim
+  std::unordered_map<uint64_t, uint64_t> requests_;  // open ones, and the serial that opened each
   std::vector<Return> owed_;
   uint64_t absence_serial_ = 0;  // of the message that asks whether the node is back
 

@@ -76,6 +76,9 @@ std::string Session::OnMessage(const pb::NodeMessage& message, int64_t now) {
         } else if constexpr (std::is_same_v<AnyCall, AbortCall>) {
           return "";
         } else {
+          if constexpr (std::is_same_v<AnyCall, AcquireCall>) {
+            if (message.code() != pb::OK) NotOpened(call.request, message.serial());
+          }
           return OnAnswer(message, &pending, &call, now);
         }
       },
@@ -105,11 +108,17 @@ std::string Session::OnAttached(const pb::NodeMessage& message, int64_t now) {
   return "";
 }
 
+// The request may be open all the same, by another acquire: then that is what was wrong.
+void Session::NotOpened(uint64_t request, uint64_t serial) {
+  const auto found = requests_.find(request);
+  if (found != requests_.end() && found->second == serial) requests_.erase(found);
+}
+
 template <class AnyCall>
 std::string Session::OnAnswer(const pb::NodeMessage& message, Pending* pending, AnyCall* call,
                               int64_t now) {
   typename AnyCall::Result result;
-  std::string wrong = ReadAnswer(message, *call, {&options_, memory_}, &result);
+  std::string wrong = ReadAnswer(message, *call, {&options_, memory_, boot_id_}, &result);
   if (wrong.empty()) wrong = Keep(&result);
   const auto slot = call->slot.lock();
   if (wrong.empty() && slot && pending->waited && now < slot->deadline) {
@@ -148,8 +157,8 @@ std::string Session::Keep(BeginResult* result) {
   for (Hold& hold : result->holds) {
     const std::shared_ptr<HoldState>& state = HoldAccess::Look(hold);
     if (!state) continue;
-    if (!holds_.try_emplace(state->claim, state).second) {
-      return "begin of claim " + std::to_string(state->claim) + " was accepted twice";
+    if (!holds_.try_emplace(state->claim.id, state).second) {
+      return "begin of claim " + std::to_string(state->claim.id) + " was accepted twice";
     }
   }
   return "";

@@ -25,7 +25,7 @@ pb::Prompt WithoutTokens(const Prompt& prompt) {
 }
 
 void FillEnd(const HoldState& hold, pb::EndItem* item) {
-  item->set_claim(hold.claim);
+  item->set_claim(hold.claim.id);
   size_t good = 0;
   for (size_t i = 0; i < hold.pages.size(); ++i) {
     const PageState state = hold.pages[i].state.load(std::memory_order_acquire);
@@ -79,6 +79,13 @@ Objection Session::UnsendableRelease() {
   const State now = state();
   if (now == State::kAttached || now == State::kAbsent) return {};
   return Unaskable(0);
+}
+
+// Of a session before, or of none: the node would have to say the same.
+Objection Session::CheckOpen(uint64_t request) const {
+  if (requests_.contains(request)) return {};
+  return {Code::kUnknown, "request " + std::to_string(request) +
+                              " is not open: this session of the node has not acquired it"};
 }
 
 template <class Result>
@@ -151,8 +158,9 @@ Slot<AcquireResult> Session::StartAcquire(uint64_t request, const Prompt& prompt
                                 pb::Prompt::kTokensFieldNumber,
                                 prompt.tokens};
   auto slot = NewSlot<AcquireResult>(deadline);
-  Pending pending{deadline, true, AcquireCall{slot, prompt.tokens.size()}};
+  Pending pending{deadline, true, AcquireCall{slot, prompt.tokens.size(), request}};
   slot = Ask(message, head.serial(), std::move(pending), std::move(slot));
+  if (!slot->ready) requests_.try_emplace(request, head.serial());
   Reached(options_.steps, Step::kAcquireQueued);
   return slot;
 }
@@ -199,6 +207,7 @@ Slot<ReserveResult> Session::StartReserve(uint64_t request, const Prompt& prompt
                  "blocks from " + std::to_string(from) + " to " + std::to_string(to) + " are none"};
   }
   if (objection.ok()) objection = Unaskable(deadline);
+  if (objection.ok() && request != 0) objection = CheckOpen(request);
   if (!objection.ok()) return Refused<ReserveResult>(objection);
   const pb::ClientMessage head = Head(deadline);
   pb::Reserve body;
@@ -226,13 +235,28 @@ Slot<ReserveResult> Session::StartReserve(uint64_t request, const Prompt& prompt
   return slot;
 }
 
-Slot<BeginResult> Session::StartBegin(std::span<const uint64_t> claims, int64_t deadline) {
+Slot<BeginResult> Session::StartBegin(std::span<const Claim> claims, int64_t deadline) {
   Objection objection = CheckClaims(claims);
   if (objection.ok()) objection = Unaskable(deadline);
   if (!objection.ok()) return Refused<BeginResult>(objection);
+  // What a message before has said of the claims, as it were: those with kLimit are to be asked.
+  BeginResult known{.code = Code::kOk, .message = "", .codes = {}, .holds = {}};
+  std::vector<uint64_t> asked;
+  for (const Claim& claim : claims) {
+    const bool of_this_life = claim.boot_id == boot_id_;
+    if (of_this_life) asked.push_back(claim.id);
+    known.codes.push_back(of_this_life ? Code::kLimit : Code::kUnknown);
+  }
+  if (asked.size() < claims.size()) {
+    known.message = "a claim of another life of the node: touch nothing";
+    known.holds.resize(claims.size());
+  } else {
+    known = {};
+  }
+  if (asked.empty()) return Refused<BeginResult>({Code::kUnknown, known.message});
   QueueOwed();  // an End of the same claim comes first
   auto slot = NewSlot<BeginResult>(deadline);
-  AskBegin(slot, {claims.begin(), claims.end()}, {});
+  AskBegin(slot, std::move(asked), std::move(known));
   return slot;
 }
 
@@ -271,7 +295,7 @@ Slot<EndResult> Session::StartEnd(Hold hold, int64_t deadline) {
   auto slot = NewSlot<EndResult>(deadline);
   state->ended = QueueEnd(*state, slot);
   if (state->ended) {
-    holds_.erase(state->claim);
+    holds_.erase(state->claim.id);
     if (state_ != State::kAbsent) return slot;
     slot->result.message = last_error_;
   } else {
@@ -284,7 +308,8 @@ Slot<EndResult> Session::StartEnd(Hold hold, int64_t deadline) {
 }
 
 Slot<SettleResult> Session::StartSettle(uint64_t request, const Used& used, int64_t deadline) {
-  const Objection objection = UnsendableRelease();
+  Objection objection = UnsendableRelease();
+  if (objection.ok()) objection = CheckOpen(request);
   if (!objection.ok()) return Refused<SettleResult>(objection);
   pb::ClientMessage message = Head(0);  // the account must be told, however late
   pb::Settle* settle = message.mutable_settle();
@@ -299,6 +324,7 @@ Slot<SettleResult> Session::StartSettle(uint64_t request, const Used& used, int6
   auto slot = NewSlot<SettleResult>(deadline);
   Pending pending{deadline, true, SettleCall{slot}};
   slot = Ask(message, message.serial(), std::move(pending), std::move(slot));
+  if (!slot->ready) requests_.erase(request);
   Reached(options_.steps, Step::kSettleQueued);
   if (state_ == State::kAbsent && !slot->ready) {
     ++counters_.calls_lost;
@@ -308,12 +334,12 @@ Slot<SettleResult> Session::StartSettle(uint64_t request, const Used& used, int6
   return slot;
 }
 
-void Session::Abort(std::span<const uint64_t> claims) {
+void Session::Abort(std::span<const Claim> claims) {
   if (Forked() || !UnsendableRelease().ok()) return;
-  for (const uint64_t claim : claims) {
-    if (claim == 0) continue;
-    owed_.push_back({Return::Kind::kAbort, claim});
-    const auto found = holds_.find(claim);
+  for (const Claim& claim : claims) {
+    if (!claim || claim.boot_id != boot_id_) continue;
+    owed_.push_back({Return::Kind::kAbort, claim.id});
+    const auto found = holds_.find(claim.id);
     if (found == holds_.end()) continue;
     const auto hold = found->second.lock();
     if (hold) hold->control.stop.store(true, std::memory_order_release);

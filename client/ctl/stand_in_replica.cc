@@ -133,7 +133,7 @@ StandInReplica::Lease StandInReplica::Acquire(uint64_t request, std::span<const 
   if (!Note(result.code, result.message, outcome)) return {};
   outcome->acquire_ns = client::NowNanos() - start;
   Lease lease;
-  if (result.claim != 0) lease = {.claim = result.claim, .blocks = result.blocks};
+  if (result.claim) lease = {.claim = result.claim, .blocks = result.blocks};
   const bool await = result.ticket != 0 && options_.await_ns > 0;
   return await ? Await(result.ticket, lease, outcome) : lease;
 }
@@ -146,8 +146,8 @@ StandInReplica::Lease StandInReplica::Await(uint64_t ticket, const Lease& lease,
   if (!Note(result.code, result.message, outcome)) return lease;
   outcome->await_ns = client::NowNanos() - start;
   outcome->waits = {
-      .tickets = 1, .more = result.claim != 0 ? 1u : 0u, .late = result.in_flight ? 1u : 0u};
-  if (result.claim == 0) return lease;
+      .tickets = 1, .more = result.claim ? 1u : 0u, .late = result.in_flight ? 1u : 0u};
+  if (!result.claim) return lease;
   return {.claim = result.claim, .blocks = result.blocks};
 }
 
@@ -165,7 +165,7 @@ void StandInReplica::SpendPrefill(uint64_t tokens) {
   }
 }
 
-client::Hold StandInReplica::Begin(uint32_t shard, uint64_t claim, Outcome* outcome) {
+client::Hold StandInReplica::Begin(uint32_t shard, const client::Claim& claim, Outcome* outcome) {
   client::Client& worker = *workers_[shard];
   auto call = worker.StartBegin({&claim, 1}, CallDeadline());
   client::BeginResult& result = worker.Wait(call);
@@ -227,13 +227,13 @@ void StandInReplica::Store(uint64_t request, uint32_t from, std::span<const uint
   const client::ReserveResult& result = scheduler_->Wait(call);
   if (!Note(result.code, result.message, outcome)) return;
   outcome->full = result.full;
-  for (uint32_t shard = 0; shard < options_.shards && result.claim != 0; ++shard) {
+  for (uint32_t shard = 0; shard < options_.shards && result.claim; ++shard) {
     StoreShard(shard, result.claim, chain, outcome);
   }
 }
 
-void StandInReplica::StoreShard(uint32_t shard, uint64_t claim, std::span<const uint64_t> chain,
-                                Outcome* outcome) {
+void StandInReplica::StoreShard(uint32_t shard, const client::Claim& claim,
+                                std::span<const uint64_t> chain, Outcome* outcome) {
   client::Hold hold = Begin(shard, claim, outcome);
   if (hold.pages() == 0) return;
   uint64_t stored = 0;

@@ -55,7 +55,7 @@ class StandInReplica {
 
  private:
   struct Lease {
-    uint64_t claim = 0;
+    client::Claim claim;
     uint32_t blocks = 0;
   };
 
@@ -70,11 +70,11 @@ class StandInReplica {
   uint64_t LoadShard(uint32_t shard, const Lease& lease, std::span<const uint64_t> chain,
                      Outcome* outcome);
   void Store(uint64_t request, uint32_t from, std::span<const uint64_t> chain, Outcome* outcome);
-  void StoreShard(uint32_t shard, uint64_t claim, std::span<const uint64_t> chain,
+  void StoreShard(uint32_t shard, const client::Claim& claim, std::span<const uint64_t> chain,
                   Outcome* outcome);
   void Settle(uint64_t request, Outcome* outcome);
   // A hold that may be used, or one without pages; then the claim is given back.
-  client::Hold Begin(uint32_t shard, uint64_t claim, Outcome* outcome);
+  client::Hold Begin(uint32_t shard, const client::Claim& claim, Outcome* outcome);
 
   ReplicaOptions options_;
   std::unique_ptr<client::Client> scheduler_;

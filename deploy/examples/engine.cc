@@ -27,7 +27,7 @@ int64_t In(int64_t millis) {
 }
 
 // Copies a claim's pages into the engine's KV, or the engine's KV into its pages.
-bool Copy(Client* client, uint64_t claim) {
+bool Copy(Client* client, const Claim& claim) {
   Call<BeginResult> call = client->StartBegin({&claim, 1}, In(1000));
   BeginResult& begun = client->Wait(call);
   if (begun.code != Code::kOk || begun.codes[0] != Code::kOk) return false;
@@ -66,11 +66,11 @@ int main(int argc, char** argv) {
   constexpr uint64_t kRequest = 1;
   auto acquire = client->StartAcquire(kRequest, {tokens, {}, {}}, 0, In(10'000), In(1000));
   const AcquireResult& hit = client->Wait(acquire);
-  const uint32_t loaded = hit.claim != 0 && Copy(client.get(), hit.claim) ? hit.blocks : 0;
+  const uint32_t loaded = hit.claim && Copy(client.get(), hit.claim) ? hit.blocks : 0;
 
   // The engine computes the rest (here it would run its model), then offers it to the others.
   auto reserve = client->StartReserve(kRequest, {}, {}, loaded, blocks, In(10'000), In(1000));
-  if (const uint64_t claim = client->Wait(reserve).claim; claim != 0) Copy(client.get(), claim);
+  if (const Claim claim = client->Wait(reserve).claim) Copy(client.get(), claim);
 
   auto settle = client->StartSettle(kRequest, {.host = uint64_t{loaded} * kBlockTokens}, In(1000));
   client->Wait(settle);

@@ -53,7 +53,7 @@ double AcquireMicros(client::Client* client, const std::vector<uint32_t>& tokens
     const client::AcquireResult& acquired = client->Wait(acquire);
     if (i >= kWarmUp) micros.push_back(MicrosSince(start));
     if (acquired.blocks != tokens.size() / kBlockTokens) Fail("missed: " + acquired.message);
-    const std::vector<uint64_t> claims = {acquired.claim};
+    const std::vector<client::Claim> claims = {acquired.claim};
     client->Abort(claims);
     auto settle = client->StartSettle(request, {}, Deadline());
     client->Wait(settle);
@@ -102,8 +102,8 @@ uint64_t RunCycles(client::Client* client, const std::vector<uint32_t>& tokens,
     // The end of the cycle before goes with this acquire, in one frame.
     auto acquire = client->StartAcquire(++*request, {tokens, {}, {}}, 0, 0, Deadline());
     const client::AcquireResult& acquired = client->Wait(acquire);
-    if (acquired.claim == 0) Fail("missed: " + acquired.message);
-    const std::vector<uint64_t> claims = {acquired.claim};
+    if (!acquired.claim) Fail("missed: " + acquired.message);
+    const std::vector<client::Claim> claims = {acquired.claim};
     auto begin = client->StartBegin(claims, Deadline());
     client::BeginResult& begun = client->Wait(begin);
     if (begun.holds.size() != 1 || begun.codes[0] != client::Code::kOk) Fail("not begun");

@@ -80,8 +80,8 @@ void StorePrompt(client::Client* client, const std::vector<uint32_t>& tokens) {
   const auto blocks = static_cast<uint32_t>(tokens.size() / kBlockTokens);
   auto reserve = client->StartReserve(0, {tokens, {}, {}}, {}, 0, blocks, 0, deadline);
   const client::ReserveResult& reserved = client->Wait(reserve);
-  if (reserved.claim == 0) Fail("not reserved: " + reserved.message);
-  const std::vector<uint64_t> claims = {reserved.claim};
+  if (!reserved.claim) Fail("not reserved: " + reserved.message);
+  const std::vector<client::Claim> claims = {reserved.claim};
   auto begin = client->StartBegin(claims, deadline);
   client::BeginResult& begun = client->Wait(begin);
   if (begun.holds.size() != 1) Fail("not begun: " + begun.message);

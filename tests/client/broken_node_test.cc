@@ -35,14 +35,14 @@ class BrokenNodeTest : public ClientTest {
     ExpectOver(reason);
     EXPECT_TRUE(call.ready());
     EXPECT_EQ(call.get().code, Code::kLost);
-    EXPECT_EQ(call.get().claim, 0u);
+    EXPECT_FALSE(call.get().claim);
   }
 
   // The node's answer to a begin of claims 61 and 62 is first made well, then changed by `spoil`.
   void AnswerBegin(const std::function<void(pb::NodeMessage&)>& spoil, const std::string& reason) {
     StartAttached();
     SendExtentOnce();
-    const uint64_t claims[] = {61, 62};
+    const Claim claims[] = {Named(61), Named(62)};
     auto call = client().StartBegin(claims, Soon());
     client().Flush();
     node().Answer(node().ReadOne().serial(), [&](auto& message) {
@@ -164,6 +164,7 @@ TEST_F(BrokenNodeTest, BlocksWithoutAClaim) {
 
 TEST_F(BrokenNodeTest, AReservationBehindWhatWasAskedFor) {
   StartAttached();
+  Open(1);
   auto call = client().StartReserve(1, {}, {}, 0, 4, 0, Soon());
   client().Flush();
   node().Answer(node().ReadOne().serial(), [](auto& answer) {
@@ -171,7 +172,7 @@ TEST_F(BrokenNodeTest, AReservationBehindWhatWasAskedFor) {
     answer.mutable_reserve()->set_to(5);
   });
   ExpectOver("blocks 0 to 5, asked were those up to 4");
-  EXPECT_EQ(call.get().claim, 0u);
+  EXPECT_FALSE(call.get().claim);
 }
 
 // ---- begin
@@ -250,7 +251,7 @@ TEST_F(BrokenNodeTest, AClaimThatIsNotAnswered) {
 TEST_F(BrokenNodeTest, AClaimThatIsHeldAlready) {
   StartAttached();
   Hold hold = BeginHold(61, true, 1);
-  const uint64_t claim = 61;
+  const Claim claim = Named(61);
   auto again = client().StartBegin(std::span(&claim, 1), Soon());
   client().Flush();
   node().Answer(node().ReadOne().serial(), [&](auto& m) { FillBegin(m, 61, true, 1); });
@@ -342,7 +343,7 @@ TEST_F(BrokenNodeTest, FlippedBits) {
   for (int round = 0; round < 1000; ++round) {
     if (client().state() != State::kAttached) AttachAgain(static_cast<uint64_t>(round) + 100);
     SendExtentOnce();
-    const uint64_t claims[] = {61, 62};
+    const Claim claims[] = {Named(61), Named(62)};
     auto acquire = client().StartAcquire(1, {tokens_, {}, {}}, 0, 0, Soon());
     auto begin = client().StartBegin(claims, Soon());
     client().Flush();

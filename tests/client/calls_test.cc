@@ -51,7 +51,7 @@ TEST_F(CallsTest, AcquireCarriesAllOfThePrompt) {
   client().Poll();
   ASSERT_TRUE(call.ready());
   EXPECT_EQ(call.get().code, Code::kOk);
-  EXPECT_EQ(call.get().claim, 9u);
+  EXPECT_EQ(call.get().claim, Named(9));
   EXPECT_EQ(call.get().blocks, 6u);
   EXPECT_TRUE(call.get().in_flight);
 }
@@ -105,6 +105,7 @@ TEST_F(CallsTest, TheClaimOfAnAwaitThatNobodyWaitsForIsGivenBack) {
 
 TEST_F(CallsTest, ProbeReserveAndSettleSayWhatTheyWereGiven) {
   StartAttached();
+  Open(77);
   auto probe = client().StartProbe(prompt(), Soon());
   auto fresh = client().StartReserve(0, prompt(), {}, 1, 6, 55, Soon());
   const uint32_t more[] = {1, 2, 3};
@@ -144,12 +145,40 @@ TEST_F(CallsTest, ProbeReserveAndSettleSayWhatTheyWereGiven) {
   node().SendFrame(answers);
   client().Poll();
   EXPECT_EQ(probe.get().blocks, 2u);
-  EXPECT_EQ(fresh.get().claim, 4u);
+  EXPECT_EQ(fresh.get().claim, Named(4));
   EXPECT_EQ(fresh.get().from, 0u) << "may lie before what was asked for";
   EXPECT_EQ(fresh.get().to, 5u);
   EXPECT_EQ(open.get().code, Code::kOk);
   EXPECT_TRUE(open.get().full);
   EXPECT_EQ(settle.get().code, Code::kOk);
+}
+
+// A request is open from its acquire to its settle; the node's no to a second acquire of it leaves
+// it open, its no to the first does not.
+TEST_F(CallsTest, OnlyOpenRequestsAreReservedForAndSettled) {
+  StartAttached();
+  const auto open = [&] {
+    const Code code = client().StartReserve(5, {}, {}, 2, 2, 0, Soon()).get().code;
+    client().Flush();
+    if (code == Code::kLost) node().ReadOne();
+    return code != Code::kUnknown;
+  };
+  const auto refuse = [&](Call<AcquireResult> call) {
+    client().Flush();
+    node().Answer(node().ReadOne().serial(), [](auto& answer) { answer.set_code(pb::INVALID); });
+    client().Poll();
+    EXPECT_EQ(call.get().code, Code::kInvalid);
+  };
+  EXPECT_FALSE(open());
+  EXPECT_EQ(client().StartSettle(5, {}, Soon()).get().code, Code::kUnknown);
+  refuse(client().StartAcquire(5, prompt(), 0, 0, Soon()));
+  EXPECT_FALSE(open());
+  Open(5);
+  EXPECT_TRUE(open());
+  refuse(client().StartAcquire(5, prompt(), 0, 0, Soon()));
+  EXPECT_TRUE(open());
+  EXPECT_FALSE(client().StartSettle(5, {}, Soon()).ready());
+  EXPECT_EQ(client().StartSettle(5, {}, Soon()).get().code, Code::kUnknown);
 }
 
 TEST_F(CallsTest, AnEmptyPromptAndOneTokenAreOrdinary) {  // FAULTS G1
@@ -213,12 +242,12 @@ TEST_F(CallsTest, WhatBreaksALimitIsNeverSent) {  // FAULTS G1
   const Extra disordered[] = {{3, "a"}, {3, "b"}};
   refused(client().StartProbe({tokens_, {}, disordered}, Soon()), Code::kInvalid, "block 3");
   refused(client().StartBegin({}, Soon()), Code::kInvalid, "no claims");
-  std::vector<uint64_t> claims(1025);
-  std::iota(claims.begin(), claims.end(), 1);
+  std::vector<Claim> claims(1025);
+  for (uint64_t i = 0; i < claims.size(); ++i) claims[i] = Named(i + 1);
   refused(client().StartBegin(claims, Soon()), Code::kLimit, "1025 claims");
-  claims = {1, 2, 1};
+  claims = {Named(1), Named(2), Named(1)};
   refused(client().StartBegin(claims, Soon()), Code::kInvalid, "claim 1 is named twice");
-  claims = {0};
+  claims = {Named(0)};
   refused(client().StartBegin(claims, Soon()), Code::kInvalid, "claim 0");
   refused(client().StartEnd(Hold(), Soon()), Code::kInvalid, "empty hold");
   client().Flush();
@@ -243,7 +272,7 @@ TEST_F(CallsTest, ANodesNoIsPassedOn) {
     client().Poll();
     EXPECT_EQ(call.get().code, heard);
     EXPECT_EQ(call.get().message, "because");
-    EXPECT_EQ(call.get().claim, 0u);
+    EXPECT_FALSE(call.get().claim);
   }
   EXPECT_EQ(client().state(), State::kAttached);
 }

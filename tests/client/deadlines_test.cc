@@ -135,8 +135,8 @@ TEST_F(DeadlinesTest, ALateClaimIsAborted) {
   });
   client().Poll();
   EXPECT_EQ(acquire.get().code, Code::kLost);
-  EXPECT_EQ(acquire.get().claim, 0u);
-  EXPECT_EQ(reserve.get().claim, 0u);
+  EXPECT_FALSE(acquire.get().claim);
+  EXPECT_FALSE(reserve.get().claim);
   const pb::ClientMessage abort = node().ReadOne();
   ASSERT_EQ(abort.abort().claims_size(), 2);
   EXPECT_EQ(abort.abort().claims(0), 21u);
@@ -150,7 +150,7 @@ TEST_F(DeadlinesTest, ALateBeginIsEndedAsFailed) {
   StartAttached();
   SendExtentOnce();
   const int64_t deadline = Near();
-  const uint64_t claims[] = {31, 32};
+  const Claim claims[] = {Named(31), Named(32)};
   auto call = client().StartBegin(claims, deadline);
   client().Flush();
   const uint64_t serial = node().ReadOne().serial();
@@ -195,7 +195,7 @@ TEST_F(DeadlinesTest, WhatNobodyWaitsForIsGivenBack) {
   {
     auto taken = client().StartAcquire(3, {tokens, {}, {}}, 0, 0, Soon());
     answer_acquire(43);
-    EXPECT_EQ(taken.get().claim, 43u);
+    EXPECT_EQ(taken.get().claim, Named(43));
   }
   client().Poll();
   EXPECT_FALSE(node().HasInput()) << "a claim that the engine has taken is its own";
@@ -204,13 +204,14 @@ TEST_F(DeadlinesTest, WhatNobodyWaitsForIsGivenBack) {
 // FAULTS C1: what gives back goes out also to a node that is silent.
 TEST_F(DeadlinesTest, EndsAbortsAndSettlesGoOutWhileTheNodeIsAbsent) {
   StartAttached();
+  Open(9);
   Hold hold = BeginHold(51, true, 1);
   TimeOut();
   ASSERT_EQ(client().state(), State::kAbsent);
   auto end = client().StartEnd(std::move(hold), Soon());
   EXPECT_TRUE(end.ready());
   EXPECT_EQ(end.get().code, Code::kLost);
-  const uint64_t claim = 52;
+  const Claim claim = Named(52);
   client().Abort(std::span(&claim, 1));
   EXPECT_TRUE(client().StartSettle(9, {}, Soon()).ready());
   client().Flush();

@@ -212,6 +212,14 @@ void ClientTest::SendExtentOnce() {
   node_.SendExtent(3, *extent_);
 }
 
+void ClientTest::Open(uint64_t request) {
+  auto call = client_->StartAcquire(request, {}, 0, 0, Soon());
+  client_->Flush();
+  node_.Answer(node_.ReadOne().serial(), [](auto& answer) { answer.mutable_acquire(); });
+  client_->Poll();
+  EXPECT_EQ(call.get().code, Code::kOk) << call.get().message;
+}
+
 void ClientTest::FillBegin(pb::NodeMessage& message, uint64_t claim, bool store, uint32_t pages,
                            const std::vector<uint64_t>& checksums) {
   pb::BeginItem* item = message.mutable_begin()->add_items();
@@ -228,7 +236,8 @@ void ClientTest::FillBegin(pb::NodeMessage& message, uint64_t claim, bool store,
 Hold ClientTest::BeginHold(uint64_t claim, bool store, uint32_t pages,
                            std::vector<uint64_t> checksums) {
   SendExtentOnce();
-  auto call = client_->StartBegin(std::span(&claim, 1), Soon());
+  const Claim named = Named(claim);
+  auto call = client_->StartBegin(std::span(&named, 1), Soon());
   client_->Flush();
   const pb::ClientMessage message = node_.ReadOne();
   node_.Answer(message.serial(),

@@ -87,6 +87,10 @@ class ClientTest : public testing::Test {
   FakeNode& node() { return node_; }
   static int64_t Soon() { return NowNanos() + 20 * kSecond; }
 
+  // As this life of the node names it.
+  Claim Named(uint64_t claim) const { return {node_.boot_id, claim}; }
+  // A request that the client has acquired, without a claim.
+  void Open(uint64_t request);
   // A store or load of `pages` in extent 3 that has begun.
   Hold BeginHold(uint64_t claim, bool store, uint32_t pages, std::vector<uint64_t> checksums = {});
   // Fills a correct answer to a Begin of one claim.

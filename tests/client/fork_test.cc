@@ -38,7 +38,7 @@ TEST_F(ForkTest, TheChildsCallsAreUnavailableAndTheParentGoesOn) {
     good = good && client().StartEnd(std::move(hold), Soon()).get().code == Code::kUnavailable;
     client().Poll();
     client().Flush();
-    const uint64_t claim = 71;
+    const Claim claim = Named(71);
     client().Abort(std::span(&claim, 1));
     good = good && client().Wait(waiting).code == Code::kUnavailable;
     good = good && !client().WaitAttached(Soon());

@@ -50,7 +50,7 @@ TEST_F(HoldsTest, AStoredPageIsInTheNodeAndItsChecksumInTheEnd) {  // FAULTS B1
   StartAttached();
   Hold hold = BeginHold(71, true, 2);
   EXPECT_TRUE(hold.store());
-  EXPECT_EQ(hold.claim(), 71u);
+  EXPECT_EQ(hold.claim(), Named(71));
   EXPECT_EQ(hold.pages(), 2u);
   EXPECT_EQ(hold.page_bytes(), kPageBytes);
   const auto first = Bytes(1);
@@ -149,7 +149,7 @@ TEST_F(HoldsTest, ADroppedHoldIsGivenBack) {  // FAULTS C1
 TEST_F(HoldsTest, OnlyAcceptedClaimsBecomeHolds) {
   StartAttached();
   SendExtentOnce();
-  const uint64_t claims[] = {81, 82};
+  const Claim claims[] = {Named(81), Named(82)};
   auto call = client().StartBegin(claims, Soon());
   client().Flush();
   node().Answer(node().ReadOne().serial(), [&](auto& message) {
@@ -159,7 +159,7 @@ TEST_F(HoldsTest, OnlyAcceptedClaimsBecomeHolds) {
   });
   client().Poll();
   ASSERT_EQ(call.get().codes, (std::vector<Code>{Code::kUnknown, Code::kOk}));
-  EXPECT_EQ(call.get().holds[1].claim(), 82u);
+  EXPECT_EQ(call.get().holds[1].claim(), Named(82));
   EXPECT_FALSE(call.get().holds[0].live());
   std::vector<std::byte> room(kPageBytes);
   EXPECT_FALSE(LoadPage(call.get().holds[0], 0, room));
@@ -170,7 +170,7 @@ TEST_F(HoldsTest, OnlyAcceptedClaimsBecomeHolds) {
 TEST_F(HoldsTest, ClaimsWithoutRoomInTheAnswerAreBegunByAnotherMessage) {
   StartAttached();
   SendExtentOnce();
-  const std::vector<uint64_t> claims = {81, 82, 83, 84};
+  const std::vector<Claim> claims = {Named(81), Named(82), Named(83), Named(84)};
   const std::vector<uint64_t> begun = {82, 83, 81, 84};  // one a message
   const std::vector<std::vector<uint64_t>> asked = {{81, 82, 83, 84}, {81, 83, 84}, {81, 84}, {84}};
   auto call = client().StartBegin(claims, Soon());
@@ -196,14 +196,14 @@ TEST_F(HoldsTest, ClaimsWithoutRoomInTheAnswerAreBegunByAnotherMessage) {
   EXPECT_EQ(call.get().message, "");
   for (size_t i = 0; i < claims.size(); ++i) {
     EXPECT_EQ(call.get().holds[i].claim(), claims[i]);
-    EXPECT_EQ(call.get().holds[i].pages(), claims[i] - 80);
+    EXPECT_EQ(call.get().holds[i].pages(), claims[i].id - 80);
   }
 }
 
 // One that has no room though it is alone would be asked for without end.
 TEST_F(HoldsTest, AClaimThatHasNoRoomByItselfIsRefused) {
   StartAttached();
-  const uint64_t claim = 81;
+  const Claim claim = Named(81);
   auto call = client().StartBegin(std::span(&claim, 1), Soon());
   client().Flush();
   node().Answer(node().ReadOne().serial(), [](auto& answer) { RefuseForRoom(answer, 81); });
@@ -217,7 +217,7 @@ TEST_F(HoldsTest, AClaimThatHasNoRoomByItselfIsRefused) {
 TEST_F(HoldsTest, ABeginThatFailsOnItsWayGivesBackWhatItHad) {
   StartAttached();
   SendExtentOnce();
-  const uint64_t claims[] = {81, 82};
+  const Claim claims[] = {Named(81), Named(82)};
   auto call = client().StartBegin(claims, Soon());
   client().Flush();
   node().Answer(node().ReadOne().serial(), [&](auto& answer) {
@@ -236,10 +236,45 @@ TEST_F(HoldsTest, ABeginThatFailsOnItsWayGivesBackWhatItHad) {
   EXPECT_TRUE(item.failed());
 }
 
+// FAULTS D2, G3: in another life of the node the same number is another's claim.
+TEST_F(HoldsTest, AClaimOfAnotherLifeOfTheNodeIsNeverSent) {
+  StartAttached();
+  SendExtentOnce();
+  Open(1);
+  const Claim old[] = {Named(81), Named(82)};
+  node().Hangup();
+  ++node().boot_id;
+  client().Poll();
+  AttachAgain(12);
+  EXPECT_EQ(client().StartBegin(old, Soon()).get().code, Code::kUnknown);
+  client().Abort(old);
+  EXPECT_EQ(client().StartReserve(1, {}, {}, 0, 1, 0, Soon()).get().code, Code::kUnknown);
+  EXPECT_EQ(client().StartSettle(1, {}, Soon()).get().code, Code::kUnknown);
+  client().Flush();
+  EXPECT_FALSE(node().HasInput());
+
+  // Beside it, one of this life is begun.
+  SendExtentOnce();
+  const Claim both[] = {old[0], Named(81), Named(83)};
+  auto call = client().StartBegin(both, Soon());
+  client().Flush();
+  const pb::ClientMessage message = node().ReadOne();
+  EXPECT_EQ(message.begin().claims_size(), 2);
+  node().Answer(message.serial(), [&](auto& answer) {
+    FillBegin(answer, 81, true, 1);
+    FillBegin(answer, 83, true, 2);
+  });
+  client().Poll();
+  ASSERT_EQ(call.get().codes, (std::vector<Code>{Code::kUnknown, Code::kOk, Code::kOk}));
+  EXPECT_EQ(call.get().holds[0].pages(), 0u);
+  EXPECT_EQ(call.get().holds[1].claim(), Named(81));
+  EXPECT_EQ(call.get().holds[2].pages(), 2u);
+}
+
 TEST_F(HoldsTest, AbortStopsTheHoldOfTheClaim) {
   StartAttached();
   Hold hold = BeginHold(71, true, 1);
-  const uint64_t claims[] = {71, 99, 0};
+  const Claim claims[] = {Named(71), Named(99), Claim{}};
   client().Abort(claims);
   EXPECT_FALSE(hold.live());
   EXPECT_FALSE(StorePage(hold, 0, Bytes(1)));

@@ -249,8 +249,8 @@ void StoreRubbish(const std::string& socket) {
   ctl::MakeTokens(trace->front(), 0, 0, &tokens);
   auto reserve = liar->StartReserve(0, {.tokens = tokens, .segments = {}, .extras = {}}, {}, 0, 4,
                                     deadline, deadline);
-  const uint64_t claim = liar->Wait(reserve).claim;
-  ASSERT_NE(claim, 0u);
+  const client::Claim claim = liar->Wait(reserve).claim;
+  ASSERT_TRUE(claim);
   auto begin = liar->StartBegin({&claim, 1}, deadline);
   client::BeginResult& began = liar->Wait(begin);
   ASSERT_EQ(began.code, client::Code::kOk) << began.message;

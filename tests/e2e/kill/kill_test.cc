@@ -226,6 +226,11 @@ TEST(NodeStopped, CostsOneDeadlineAndServesAgain) {
   EXPECT_TRUE(node.SelfCheck());
 }
 
+std::string StoreLine(const client::Claim& claim) {
+  return "store " + std::to_string(claim.boot_id) + " " + std::to_string(claim.id) + " " +
+         std::to_string(kSeed);
+}
+
 // FAULTS B2, C10: a worker stopped in the middle of a store, past its claim's deadline. Its pages
 // are quarantined, the blocks can be stored by others at once, and what it writes when it goes on
 // harms nobody.
@@ -239,8 +244,8 @@ TEST(WorkerStopped, InMidStorePastTheDeadlineHarmsNobody) {
   ASSERT_TRUE(scheduler.Attach(Now() + 5 * kSecond));
   ASSERT_EQ(scheduler.Acquire(1, kSeed, kTokens, kSecond).code, client::Code::kOk);
   const client::ReserveResult reserved = scheduler.Reserve(1, 0, 64, kSecond);
-  ASSERT_NE(reserved.claim, 0u) << reserved.message;
-  worker.Send("store " + std::to_string(reserved.claim) + " 7");
+  ASSERT_TRUE(reserved.claim) << reserved.message;
+  worker.Send(StoreLine(reserved.claim));
   ASSERT_TRUE(worker.ReadUntil("paused", Now() + 5 * kSecond));
   ASSERT_TRUE(worker.WaitStopped(Now() + 5 * kSecond));
   EXPECT_EQ(node.WaitFor("/pages/quarantined", 64, Now() + 5 * kSecond), "");
@@ -278,9 +283,9 @@ TEST(TwoShards, OneWorkerDiesWhileTheOtherCopies) {
   ASSERT_TRUE(scheduler.Attach(Now() + 5 * kSecond));
   ASSERT_EQ(scheduler.Acquire(1, kSeed, kTokens, 60 * kSecond).code, client::Code::kOk);
   const client::ReserveResult reserved = scheduler.Reserve(1, 0, 64, 60 * kSecond);
-  ASSERT_NE(reserved.claim, 0u) << reserved.message;
+  ASSERT_TRUE(reserved.claim) << reserved.message;
   for (Child* worker : {&alive, &dies}) {
-    worker->Send("store " + std::to_string(reserved.claim) + " 7");
+    worker->Send(StoreLine(reserved.claim));
     ASSERT_TRUE(worker->ReadUntil("paused", Now() + 5 * kSecond));
     ASSERT_TRUE(worker->WaitStopped(Now() + 5 * kSecond));
   }

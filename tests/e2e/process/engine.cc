@@ -61,14 +61,14 @@ client::ReserveResult Engine::Reserve(uint64_t request, uint32_t from, uint32_t 
   return std::move(client_->Wait(call));
 }
 
-client::BeginResult Engine::Begin(uint64_t claim) {
+client::BeginResult Engine::Begin(const client::Claim& claim) {
   auto call = client_->StartBegin({&claim, 1}, client::NowNanos() + options_.deadline_ns);
   client::BeginResult result = std::move(client_->Wait(call));
   if (result.code == client::Code::kOk) result.code = result.codes.at(0);
   return result;
 }
 
-Copied Engine::Load(uint64_t claim, uint64_t seed) {
+Copied Engine::Load(const client::Claim& claim, uint64_t seed) {
   client::BeginResult begun = Begin(claim);
   Copied copied{.code = begun.code};
   if (begun.code != client::Code::kOk) return copied;
@@ -89,7 +89,7 @@ Copied Engine::Load(uint64_t claim, uint64_t seed) {
   return copied;
 }
 
-Copied Engine::Store(uint64_t claim, uint64_t seed) {
+Copied Engine::Store(const client::Claim& claim, uint64_t seed) {
   client::BeginResult begun = Begin(claim);
   Copied copied{.code = begun.code};
   if (begun.code != client::Code::kOk) return copied;
@@ -124,13 +124,13 @@ void Engine::RunGivenUp(uint64_t seed, uint64_t tokens) {
   auto await = client_->StartAwait(acquired.ticket, client::NowNanos(),
                                    client::NowNanos() + options_.deadline_ns);
   client_->Wait(await);  // alone it has no ticket, and is told so
-  if (acquired.claim != 0) client_->Abort({&acquired.claim, 1});
+  if (acquired.claim) client_->Abort({&acquired.claim, 1});
   Settle(request, 0);
 }
 
 bool Engine::Restart(uint64_t seed, uint64_t tokens) {
   const client::AcquireResult acquired = Acquire(next_request_++, seed, tokens, kClaimNanos);
-  if (acquired.claim == 0) return false;
+  if (!acquired.claim) return false;
   const uint64_t old = client_->session();
   {
     const client::BeginResult begun = Begin(acquired.claim);
@@ -146,7 +146,7 @@ Cycle Engine::Run(uint64_t seed, uint64_t tokens) {
   const client::AcquireResult acquired = Acquire(request, seed, tokens, kClaimNanos);
   cycle.hit_blocks = acquired.blocks;
   bool all_good = true;
-  if (acquired.claim != 0) {
+  if (acquired.claim) {
     const Copied loaded = Load(acquired.claim, seed);
     cycle.loaded = loaded.good;
     cycle.wrong = loaded.wrong;
@@ -155,7 +155,7 @@ Cycle Engine::Run(uint64_t seed, uint64_t tokens) {
   const auto full_blocks = static_cast<uint32_t>(tokens / options_.block_tokens);
   const client::ReserveResult reserved =
       Reserve(request, all_good ? acquired.blocks : 0, full_blocks, kClaimNanos);
-  if (reserved.claim != 0) {
+  if (reserved.claim) {
     const Copied stored = Store(reserved.claim, seed);
     if (stored.code == client::Code::kOk) cycle.stored = stored.good;
   }

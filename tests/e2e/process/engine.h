@@ -46,8 +46,8 @@ class Engine {
 
   client::AcquireResult Acquire(uint64_t request, uint64_t seed, uint64_t tokens, int64_t claim_ns);
   client::ReserveResult Reserve(uint64_t request, uint32_t from, uint32_t to, int64_t claim_ns);
-  Copied Load(uint64_t claim, uint64_t seed);
-  Copied Store(uint64_t claim, uint64_t seed);
+  Copied Load(const client::Claim& claim, uint64_t seed);
+  Copied Store(const client::Claim& claim, uint64_t seed);
   client::SettleResult Settle(uint64_t request, uint64_t host_tokens, uint64_t failed_tokens = 0);
   // Acquire, load and verify, store what is missing, settle. Role kBoth.
   Cycle Run(uint64_t seed, uint64_t tokens);
@@ -59,7 +59,7 @@ class Engine {
 
  private:
   void MakeClient(uint64_t replaces);
-  client::BeginResult Begin(uint64_t claim);
+  client::BeginResult Begin(const client::Claim& claim);
 
   EngineOptions options_;
   std::unique_ptr<client::Client> client_;

@@ -6,8 +6,8 @@
 //   cycle SEED TOKENS             cycle HIT LOADED STORED WRONG SETTLED (after a request given up)
 //   expire SEED TOKENS            expired (a claim of 1 ms that is never begun)
 //   restart SEED TOKENS           restarted ATTACHED
-//   load CLAIM SEED               loaded CODE GOOD WRONG REFUSED
-//   store CLAIM SEED              stored CODE GOOD WRONG REFUSED
+//   load BOOT CLAIM SEED          loaded CODE GOOD WRONG REFUSED
+//   store BOOT CLAIM SEED         stored CODE GOOD WRONG REFUSED
 //
 // At the N-th time its client reaches PAUSE_STEP it prints `paused STEP` and stops itself
 // (SIGSTOP).
@@ -64,8 +64,8 @@ int main(int argc, char** argv) {
   while (std::getline(std::cin, line)) {
     std::istringstream words(line);
     std::string command;
-    uint64_t a = 0, b = 0;
-    words >> command >> a >> b;
+    uint64_t a = 0, b = 0, seed = 0;
+    words >> command >> a >> b >> seed;
     if (command == "attach") {
       const bool attached = engine.Attach(pando::e2e::Now() + 5 * pando::e2e::kSecond);
       std::cout << (attached ? "attached" : "not attached ")
@@ -82,7 +82,9 @@ int main(int argc, char** argv) {
     } else if (command == "restart") {
       std::cout << "restarted " << engine.Restart(a, b) << std::endl;
     } else if (command == "load" || command == "store") {
-      const pando::e2e::Copied c = command == "load" ? engine.Load(a, b) : engine.Store(a, b);
+      const pando::client::Claim claim = {.boot_id = a, .id = b};
+      const pando::e2e::Copied c =
+          command == "load" ? engine.Load(claim, seed) : engine.Store(claim, seed);
       std::cout << (command == "load" ? "loaded " : "stored ") << static_cast<int>(c.code) << ' '
                 << c.good << ' ' << c.wrong << ' ' << c.refused << std::endl;
     } else {
