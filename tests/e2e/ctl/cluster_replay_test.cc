@@ -84,7 +84,8 @@ json Ask(const NodeProcess& node, std::vector<std::string> command) {
 
 // The other node, as this one sees it. Its own address is in the list too.
 json PeerOf(const NodeProcess& node) {
-  for (const json& peer : Ask(node, {"peers"})["cluster"]["peers"]) {
+  const json all = Ask(node, {"peers"});
+  for (const json& peer : all["cluster"]["peers"]) {
     if (peer["state"] != "self") return peer;
   }
   return json::object();
@@ -233,7 +234,8 @@ TEST_F(ClusterReplayTest, TheTreeSaysWhoElseHoldsARun) {
   Replay(pair.b.socket(), "1");
   const auto held_by_a = [&] {
     uint64_t runs = 0;
-    for (const json& run : Ask(pair.b, {"tree", "--peers"})["spaces"][0]["runs"]) {
+    const json tree = Ask(pair.b, {"tree", "--peers"});
+    for (const json& run : tree["spaces"][0]["runs"]) {
       runs += run["peers"] == 1 && run["peer_names"] == json({"a"}) ? 1 : 0;
     }
     return runs;
