@@ -1,11 +1,8 @@
 // pandoctl on two real nodes that pull pages from each other over loopback TCP.
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -17,6 +14,7 @@
 
 #include "tests/e2e/ctl/program.h"
 #include "tests/e2e/process/node_process.h"
+#include "tests/e2e/process/peer_flags.h"
 
 namespace pando::e2e {
 namespace {
@@ -28,39 +26,12 @@ constexpr const char* kTrace = PANDO_TEST_DATA "/conversation_trace.jsonl.gz";
 constexpr uint64_t kBlockTokens = 64;
 constexpr int64_t kPatience = 20 * kSecond;
 
-// Ports of loopback that nobody had a moment ago, all different.
-std::vector<std::string> FreePorts(size_t count) {
-  std::vector<int> sockets;
-  std::vector<std::string> ports;
-  for (size_t i = 0; i < count; ++i) {
-    sockets.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof(address);
-    EXPECT_EQ(bind(sockets.back(), reinterpret_cast<sockaddr*>(&address), length), 0);
-    EXPECT_EQ(getsockname(sockets.back(), reinterpret_cast<sockaddr*>(&address), &length), 0);
-    ports.push_back(std::to_string(ntohs(address.sin_port)));
-  }
-  for (const int fd : sockets) close(fd);
-  return ports;
-}
-
-std::vector<std::string> Flags(const std::string& name, const std::string& port,
-                               const std::string& other, const std::vector<std::string>& more) {
-  std::vector<std::string> flags = {"--name",        name,
-                                    "--peer-listen", "127.0.0.1:" + port,
-                                    "--peers",       "127.0.0.1:" + port + ",127.0.0.1:" + other};
-  flags.insert(flags.end(), more.begin(), more.end());
-  return flags;
-}
-
 // Two nodes, a and b.
 struct Pair {
   explicit Pair(const std::vector<std::string>& more = {})
       : ports(FreePorts(2)),
-        a(Flags("a", ports[0], ports[1], more)),
-        b(Flags("b", ports[1], ports[0], more)) {}
+        a(PeerFlags("a", ports[0], ports[1], more)),
+        b(PeerFlags("b", ports[1], ports[0], more)) {}
 
   std::vector<std::string> ports;
   NodeProcess a, b;

@@ -140,10 +140,22 @@ bool Engine::Restart(uint64_t seed, uint64_t tokens) {
   return client_->WaitAttached(client::NowNanos() + options_.deadline_ns);
 }
 
+// What has come by the ticket, at most half a deadline later.
+void Engine::Await(client::AcquireResult* acquired) {
+  const int64_t now = client::NowNanos();
+  auto call = client_->StartAwait(acquired->ticket, now + options_.deadline_ns / 2,
+                                  now + options_.deadline_ns);
+  const client::AwaitResult& more = client_->Wait(call);
+  if (more.code != client::Code::kOk || !more.claim) return;
+  acquired->claim = more.claim;
+  acquired->blocks = more.blocks;
+}
+
 Cycle Engine::Run(uint64_t seed, uint64_t tokens) {
   Cycle cycle;
   const uint64_t request = next_request_++;
-  const client::AcquireResult acquired = Acquire(request, seed, tokens, kClaimNanos);
+  client::AcquireResult acquired = Acquire(request, seed, tokens, kClaimNanos);
+  if (acquired.ticket != 0) Await(&acquired);
   cycle.hit_blocks = acquired.blocks;
   bool all_good = true;
   if (acquired.claim) {

@@ -49,7 +49,8 @@ class Engine {
   Copied Load(const client::Claim& claim, uint64_t seed);
   Copied Store(const client::Claim& claim, uint64_t seed);
   client::SettleResult Settle(uint64_t request, uint64_t host_tokens, uint64_t failed_tokens = 0);
-  // Acquire, load and verify, store what is missing, settle. Role kBoth.
+  // Acquire, await what somebody else makes, load and verify, store what is missing, settle. Role
+  // kBoth.
   Cycle Run(uint64_t seed, uint64_t tokens);
   // Probe, acquire, abort, settle: a request that was given up.
   void RunGivenUp(uint64_t seed, uint64_t tokens);
@@ -59,6 +60,7 @@ class Engine {
 
  private:
   void MakeClient(uint64_t replaces);
+  void Await(client::AcquireResult* acquired);
   client::BeginResult Begin(const client::Claim& claim);
 
   EngineOptions options_;
