@@ -145,8 +145,8 @@ struct Used {  // tokens really used, by source
   uint64_t prefill_micros = 0;
 };
 struct SettleResult {
-  Code code = Code::kLost;
-  std::string message;
+  Code code = Code::kLost;  // kOk: counted, and the request is closed
+  std::string message;      // not empty: not all of `Used` could be true; what was counted instead
 };
 
 struct HoldState;
@@ -191,7 +191,7 @@ struct BeginResult {
   std::vector<Hold> holds;  // one for each claim; only those with kOk may be used
 };
 struct EndResult {
-  Code code = Code::kLost;  // kUnknown: too late, nothing was committed
+  Code code = Code::kLost;  // kUnknown: a store that came too late, nothing was committed
   std::string message;
 };
 

@@ -188,7 +188,8 @@ Code Holds::End(const Worker& worker, const EndItem& item, bool too_late) {
     EndItem nothing;
     nothing.failed = true;
     if (!claim->over) code = EndStore(*claim, too_late ? nothing : item, worker.shard, *part);
-  } else if (!claim->over && !too_late) {
+  } else if (!too_late) {
+    // Also if the claim is over: the hold has kept the pages as they were.
     EndLoad(*claim, item, worker.shard, part);
     code = Code::kOk;
   } else {
@@ -196,7 +197,9 @@ Code Holds::End(const Worker& worker, const EndItem& item, bool too_late) {
   }
   Release(claim, part);
   if (claim->over) {
-    if (claim->holding == 0) Retire(claim);
+    if (claim->holding > 0) return code;
+    if (!claim->store) ReportLoad(*claim);
+    Retire(claim);
   } else if (claim->ended == claim->parts.size()) {
     context_->Reached(CoreStep::kClaimFinished);
     EndClaim(claim);

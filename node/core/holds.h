@@ -12,13 +12,15 @@
 //
 // Invariants:
 //  1. A claim stands until every shard has ended, its deadline, Abort, or its replica loses a
-//     session; then it is over, once. Only while it stands can a shard begin, commit or load.
+//     session; then it is over, once. Only while it stands can a shard begin or commit. What was
+//     read under a hold is right, also when the claim is over.
 //  2. A hold ends only with its holder's End, or when the holder's process is gone or says so
 //     (`replaces`). A deadline ends a claim, never a hold (FAULTS B2).
 //  3. A lease's path stays pinned until it is over and its last hold has ended; a reservation is
 //     finished when it is over: pages that are held then are quarantined until their hold ends.
 //  4. Each shard begins a claim at most once and ends it at most once.
-//  5. What a claim brought is reported to the ledger once, when it is over.
+//  5. What a load brought is reported to the ledger when its claim is over, and again when its
+//     last hold has ended after that.
 //
 // Owner thread only.
 #ifndef PANDO_NODE_CORE_HOLDS_H_

@@ -1,8 +1,6 @@
 #include "node/core/ledger.h"
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 #include <utility>
 
 #include "node/core/limits.h"
@@ -27,6 +25,32 @@ bool Balances(const Account& a) {
   return a.prompt ==
              a.hit_engine + a.hit_device + a.hit_host + a.hit_disk + a.hit_peer + a.computed &&
          a.failed <= a.computed;
+}
+
+// What can be true of what an engine says. Hits that there were not had to be computed, and those
+// that a load should have brought have failed.
+SettleRequest Possible(const OpenRequest& request, const SettleRequest& said) {
+  const uint64_t prompt = request.prompt_tokens;
+  SettleRequest counted;
+  counted.request = said.request;
+  counted.prefill_micros = said.prefill_micros;
+  counted.engine = std::min({said.engine, request.engine_told, prompt});
+  // All are leading tokens, so together they cannot cover more than the longer one.
+  const uint64_t covered = std::min(prompt, std::max(request.engine_told, request.loaded));
+  // No sum of what was said can overflow: each is cut to the prompt first.
+  const uint64_t room = std::min(request.loaded, covered - counted.engine);
+  counted.host = std::min(said.host, room);
+  counted.peer = std::min(said.peer, room - counted.host);
+  const uint64_t missed =
+      std::min(said.host - counted.host, prompt) + std::min(said.peer - counted.peer, prompt);
+  counted.failed = std::min(std::min(said.failed, prompt) + missed,
+                            prompt - counted.engine - counted.host - counted.peer);
+  return counted;
+}
+
+bool Same(const SettleRequest& a, const SettleRequest& b) {
+  return a.engine == b.engine && a.device == b.device && a.host == b.host && a.disk == b.disk &&
+         a.peer == b.peer && a.failed == b.failed;
 }
 
 std::optional<Problem> CheckOpenBytes(uint64_t bytes) {
@@ -95,45 +119,6 @@ void Ledger::LoadEnded(const RequestRef& ref, uint64_t loaded, uint64_t failed) 
   request->failed = failed;
 }
 
-std::optional<Problem> Ledger::CheckSettle(const OpenRequest& request,
-                                           const SettleRequest& settle) const {
-  struct Bound {
-    std::string_view what;
-    uint64_t found, allowed;
-    std::string_view why;
-  };
-  const uint64_t prompt = request.prompt_tokens;
-  // Each bound alone first, so that the sums below cannot overflow.
-  const std::array alone{
-      Bound{"engine", settle.engine, std::min(request.engine_told, prompt),
-            "what acquire was told"},
-      Bound{"device", settle.device, 0, "there is no device tier"},
-      Bound{"host", settle.host, request.loaded, "what its lease brought to all shards"},
-      Bound{"disk", settle.disk, 0, "there is no disk tier"},
-      Bound{"peer", settle.peer, request.loaded, "what its lease brought to all shards"},
-      Bound{"failed", settle.failed, prompt, "the prompt"},
-  };
-  for (const Bound& bound : alone) {
-    if (bound.found > bound.allowed) {
-      return Invalid(Text(bound.found, " tokens from ", bound.what, " found, at most ",
-                          bound.allowed, " allowed (", bound.why,
-                          "): settle with what was really used"));
-    }
-  }
-  const uint64_t hits = settle.engine + settle.host + settle.peer;
-  // All are leading tokens, so together they cannot cover more than the longer one.
-  const uint64_t covered = std::min(prompt, std::max(request.engine_told, request.loaded));
-  if (hits > covered) {
-    return Invalid(Text(hits, " tokens used in all found, at most ", covered,
-                        " allowed (the longest prefix there was): count each token once"));
-  }
-  if (settle.failed > prompt - hits) {
-    return Invalid(Text(settle.failed, " failed tokens found, at most ", prompt - hits,
-                        " allowed (what was not a hit): count each token once"));
-  }
-  return std::nullopt;
-}
-
 void Ledger::Count(const OpenRequest& request, const SettleRequest& settle) {
   Account entry;
   entry.requests = 1;
@@ -152,14 +137,22 @@ void Ledger::Count(const OpenRequest& request, const SettleRequest& settle) {
   Add(entry, &total_);
 }
 
-std::optional<Problem> Ledger::Settle(ReplicaNumber replica, const SettleRequest& settle) {
+std::optional<Problem> Ledger::Settle(ReplicaNumber replica, const SettleRequest& settle,
+                                      std::string* corrected) {
   OpenRequest* request = Find(replica, settle.request);
   if (request == nullptr) {
     return Unknown(
         Text("request ", settle.request, " is not open: settle each acquired request once"));
   }
-  if (auto problem = CheckSettle(*request, settle)) return problem;
-  Count(*request, settle);
+  const SettleRequest counted = Possible(*request, settle);
+  Count(*request, counted);
+  if (!Same(counted, settle)) {
+    *corrected =
+        Text("counted were ", counted.engine, " tokens of the engine's own ", request->engine_told,
+             ", ", counted.host + counted.peer, " from host or peer of ", request->loaded,
+             " that its lease brought to all shards, and ", counted.failed,
+             " failed: settle with what was really used, each token once");
+  }
   Book& book = books_[replica];
   book.bytes -= request->prompt.bytes();
   book.requests.erase(settle.request);

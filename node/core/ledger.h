@@ -73,11 +73,14 @@ class Ledger {
 
   // These blocks came from peers while the request waited for them.
   static void Fetched(OpenRequest* request, uint64_t begin_token, uint64_t end_token);
-  // The one lease of a request is over: what it brought, what it failed to bring, in tokens.
+  // The one lease of a request is over: what it brought, what it failed to bring, in tokens. What
+  // is said later counts.
   void LoadEnded(const RequestRef& ref, uint64_t loaded, uint64_t failed);
 
-  // Counts a request and closes it; on a problem it stays open.
-  std::optional<Problem> Settle(ReplicaNumber replica, const SettleRequest& settle);
+  // Counts a request and closes it, whatever is said of it: what cannot be counts as computed, and
+  // `*corrected` says so. A problem: it is not open.
+  std::optional<Problem> Settle(ReplicaNumber replica, const SettleRequest& settle,
+                                std::string* corrected);
   // The replica cannot settle any more: counts its requests with what was loaded.
   void SettleAll(ReplicaNumber replica);
 
@@ -92,7 +95,6 @@ class Ledger {
     uint64_t bytes = 0;  // of the prompts of all its open requests
   };
 
-  std::optional<Problem> CheckSettle(const OpenRequest& request, const SettleRequest& settle) const;
   void Count(const OpenRequest& request, const SettleRequest& settle);
 
   CoreContext* context_;

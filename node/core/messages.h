@@ -158,7 +158,7 @@ using AnswerBody =
 
 struct Answer {
   Code code = Code::kOk;
-  std::string message;  // empty when kOk
+  std::string message;  // empty when kOk, but of a settle whose numbers could not all be true
   AnswerBody body;      // monostate when code is not kOk
 };
 

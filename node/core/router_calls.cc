@@ -298,10 +298,13 @@ Answer Router::Serve(const Session& session, SettleRequest& settle) {
   const OpenRequest* request = ledger_.Find(replica, settle.request);
   const RequestRef ref{replica, settle.request, request == nullptr ? 0 : request->serial};
   const uint64_t prompt = request == nullptr ? 0 : request->prompt_tokens;
-  if (auto problem = ledger_.Settle(replica, settle)) return Refusal(*std::move(problem));
-  LearnPrefillRate(session.replica, prompt, settle);
+  Answer answer = Ok(SettleAnswer{});
+  if (auto problem = ledger_.Settle(replica, settle, &answer.message)) {
+    return Refusal(*std::move(problem));
+  }
+  if (answer.message.empty()) LearnPrefillRate(session.replica, prompt, settle);
   RefuseAwaits(tickets_.RequestOver(ref), "its request is settled");
-  return Ok(SettleAnswer{});
+  return answer;
 }
 
 }  // namespace pando

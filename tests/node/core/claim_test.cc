@@ -61,16 +61,36 @@ TEST(ClaimTest, PagesOfALoadThatIsOverStayUntilItsEnd) {
   EXPECT_EQ(node.status().leases, 0u);
   EXPECT_EQ(node.status().pages.held, 4u);
   EXPECT_TRUE(node.Reserve(a, BlocksPrompt(2, 5)).full) << "they are not evicted either";
-  EXPECT_EQ(node.End(a.scheduler, LoadEnd(hit.claim)), Code::kUnknown);
+  EXPECT_EQ(node.End(a.scheduler, LoadEnd(hit.claim)), Code::kOk);
   EXPECT_EQ(node.status().pages.held, 0u);
   EXPECT_EQ(node.Store(a, BlocksPrompt(2, 5)), 5u);
   SettleRequest settle;
   settle.request = RequestId(1);
-  settle.host = kBlock;
-  EXPECT_EQ(node.Send(a.scheduler, settle).code, Code::kInvalid) << "it came too late to be used";
-  settle.host = 0;
   node.Settle(a, settle);
-  EXPECT_EQ(node.status().account.failed, 4u * kBlock);
+  node.ExpectBase();
+}
+
+// FAULTS F1, F6: what was read under a hold is right, also when the claim ended meanwhile; of two
+// shards both must have read it.
+TEST(ClaimTest, ALoadThatEndsAfterItsClaimIsAHitInAllShardsOrNone) {
+  CoreDriver node;
+  const Engine a = node.StartEngine("a", 2);
+  node.Store(a, BlocksPrompt(1, 4));
+  for (const uint64_t request : {1, 2}) {
+    const AcquireAnswer hit =
+        node.Acquire(a, RequestId(request), BlocksPrompt(1, 4), node.now + kSecond);
+    const bool both = request == 1;
+    node.Begin(a.workers[0], hit.claim);
+    if (both) node.Begin(a.workers[1], hit.claim);
+    node.Advance(2 * kSecond);
+    EXPECT_EQ(node.End(a.workers[0], LoadEnd(hit.claim)), Code::kOk);
+    if (both) {
+      EXPECT_EQ(node.End(a.workers[1], LoadEnd(hit.claim, {3})), Code::kOk);
+    }
+    node.Settle(a, {.request = RequestId(request), .host = 3 * kBlock});
+  }
+  EXPECT_EQ(node.status().account.hit_host, 3u * kBlock) << "of the first";
+  EXPECT_EQ(node.status().account.failed, kBlock + 3 * kBlock) << "its bad page; the second";
   node.ExpectBase();
 }
 
