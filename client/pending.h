@@ -58,7 +58,7 @@ struct EndCall {
   WeakSlot<EndResult> slot;
   size_t items = 0;
 };
-struct AbortCall {};
+struct AbortCall {};  // also an End of nothing: its answer says only that the node is there
 struct SettleCall {
   using Result = SettleResult;
   static constexpr Step kAnswered = Step::kSettled;

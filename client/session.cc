@@ -228,7 +228,12 @@ void Session::GoAbsent() {
   last_error_ = "the node did not answer in time";
   if (pending_.contains(absence_serial_)) return;
   pb::ClientMessage message = Head(0);
-  message.mutable_abort();
+  // Of those messages that a session of its role may send.
+  if (options_.role == Role::kWorker) {
+    message.mutable_end();
+  } else {
+    message.mutable_abort();
+  }
   if (Queue(message, message.serial(), Pending{INT64_MAX, false, AbortCall{}})) {
     absence_serial_ = message.serial();
   }

@@ -52,6 +52,20 @@ TEST_F(DeadlinesTest, AfterATimeoutTheNodeIsAbsentUntilItAnswersAnything) {
   EXPECT_FALSE(client().StartProbe({}, Soon()).ready());
 }
 
+// A node refuses a scheduler's message from a worker, and counts that.
+TEST_F(DeadlinesTest, AWorkerAsksWithAMessageOfItsOwn) {
+  options_.role = Role::kWorker;
+  StartAttached();
+  TimeOut();
+  client().Flush();
+  const pb::ClientMessage still_there = node().ReadOne();
+  ASSERT_TRUE(still_there.has_end());
+  EXPECT_EQ(still_there.end().items_size(), 0);
+  node().Answer(still_there.serial(), [](auto& answer) { answer.mutable_end(); });
+  client().Poll();
+  EXPECT_EQ(client().state(), State::kAttached) << client().last_error();
+}
+
 TEST_F(DeadlinesTest, TheLateAnswerItselfEndsAbsence) {
   StartAttached();
   const uint64_t serial = TimeOut();
