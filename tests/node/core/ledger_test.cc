@@ -69,7 +69,7 @@ TEST(LedgerTest, NumbersThatCannotBeTrueAreCorrectedAndSaid) {
     SettleRequest settle = c.said;
     const Answer answer = node.Send(a.scheduler, settle);
     EXPECT_EQ(answer.code, Code::kOk);
-    EXPECT_THAT(answer.message, HasSubstr(std::to_string(c.host) + " from host of 64"));
+    EXPECT_THAT(answer.message, HasSubstr(std::to_string(c.host) + " from host or peer of 64"));
     const Account account = node.status().account;
     EXPECT_EQ(account.hit_engine - before.hit_engine, c.engine);
     EXPECT_EQ(account.hit_host - before.hit_host, c.host);

@@ -78,7 +78,7 @@ TEST(LoadTest, APageFoundBadInTheMiddleIsDroppedStoredAgainAndHitAgain) {
   SettleRequest lie;
   lie.request = RequestId(1);
   lie.host = 4 * kBlock;
-  EXPECT_THAT(node.Send(a.scheduler, lie).message, HasSubstr("48 from host of 48"));
+  EXPECT_THAT(node.Send(a.scheduler, lie).message, HasSubstr("48 from host or peer of 48"));
   EXPECT_EQ(node.status().account.hit_host, 3u * kBlock);
   EXPECT_EQ(node.status().account.failed, 3u * kBlock);
   EXPECT_EQ(node.status().account.computed, 3u * kBlock + 1);
