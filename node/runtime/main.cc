@@ -23,11 +23,13 @@ namespace {
 using pando::LogLine;
 
 // Signals that end the node are read by HardStop, so all threads start with them blocked.
-// A peer that goes away while it is written to is an error code, not a signal.
+// A peer that goes away while it is written to is an error code, not a signal; so is the limit on
+// files (ulimit -f), which memory that engines map counts as well.
 void SetUpSignals() {
   const sigset_t set = pando::runtime::EndingSignals();
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
 }
 
 // One extent, one session, one process are one descriptor each.
