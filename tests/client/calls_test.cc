@@ -81,7 +81,7 @@ TEST_F(CallsTest, WhatAnotherComputesIsAwaitedWithItsTicket) {
     answer.mutable_await()->set_in_flight(true);
   });
   client().Poll();
-  EXPECT_EQ(await.get().claim, 9u);
+  EXPECT_EQ(await.get().claim, Named(9));
   EXPECT_EQ(await.get().blocks, 3u);
   EXPECT_TRUE(await.get().in_flight);
 }
