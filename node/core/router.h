@@ -107,7 +107,7 @@ class Router {
   std::optional<ReplicaNumber> FindMaker(const Replica& replica, const OpenRequest& request,
                                          const Match& match, bool may_fetch);
   void WatchMissing(const Session& session, const AcquireRequest& acquire,
-                    const OpenRequest& opened, const Match& match, AcquireAnswer* answer);
+                    const OpenRequest& opened, AcquireAnswer* answer);
   void Compute(const Session& session, const RequestRef& ref, const OpenRequest& request,
                const Match& match);
   void AnswerDueTickets();

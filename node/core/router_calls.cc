@@ -85,7 +85,9 @@ AcquireAnswer Router::MatchAndLease(const Session& session, const AcquireRequest
   answer.in_flight = match.stop == Stop::kInFlight;
   if (const auto key = context_.cache.ToldKey(match)) feeds_.Used(*key);
   LeaseMatched(acquire, opened, replica, deadline, match, &answer);
-  WatchMissing(session, acquire, opened, match, &answer);
+  if (match.stop != Stop::kEnd || acquire.compute) {
+    WatchMissing(session, acquire, opened, &answer);
+  }
   return answer;
 }
 

@@ -65,7 +65,10 @@ std::optional<ReplicaNumber> Router::FindMaker(const Replica& replica, const Ope
 
 // What an acquire did not find: somebody else makes it, or this replica is going to.
 void Router::WatchMissing(const Session& session, const AcquireRequest& acquire,
-                          const OpenRequest& opened, const Match& match, AcquireAnswer* answer) {
+                          const OpenRequest& opened, AcquireAnswer* answer) {
+  // Looked up anew: the lease may have split the run that the acquire's match ends in.
+  const Match match = context_.cache.Find(opened.space, opened.prompt.view(),
+                                          LoadLimit(opened.space, opened.prompt_tokens));
   const ReplicaNumber replica = session.replica->number;
   const RequestRef ref{replica, acquire.request, opened.serial};
   const auto maker = FindMaker(*session.replica, opened, match, /*may_fetch=*/true);
@@ -164,7 +167,9 @@ void Router::LookAgain(uint64_t id) {
   if (answer.in_flight) return;
   tickets_.Close(id);
   if (ticket.compute && !over && match.blocks < limit) {
-    Compute(*session, ticket.request, *request, match);
+    // Looked up anew, as the lease may have split the run.
+    Compute(*session, ticket.request, *request,
+            context_.cache.Find(ticket.space, request->prompt.view(), limit));
   }
 }
 

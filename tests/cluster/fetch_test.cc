@@ -80,6 +80,16 @@ TEST_F(Fetch, OnlyWhatIsMissingComes) {
   ExpectRest();
 }
 
+TEST_F(Fetch, WhatLeavesALocalRunInItsMiddleComesToo) {
+  Start(2);
+  PromptData other = prompt;
+  for (size_t i = 5 * kBlock; i < other.tokens.size(); ++i) other.tokens[i] += 1'000'000;
+  EXPECT_EQ(cluster->Compute(1, other), kBlocks);
+  EXPECT_EQ(cluster->Get(1, prompt), kBlocks);
+  EXPECT_EQ(cluster->node(1).status().account.hit_peer, (kBlocks - 5) * kBlock);
+  ExpectRest();
+}
+
 TEST_F(Fetch, TwoReplicasOfANodeWaitForOneFetch) {
   Start(2);
   CoreDriver& node = cluster->node(1);

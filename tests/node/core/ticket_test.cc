@@ -76,6 +76,22 @@ TEST_F(TicketTest, WaitersGetWhatWasComputedOnceAllOfItIsThere) {
   EXPECT_EQ(node.status().account.hit_host, kBlocks * kBlock);
 }
 
+TEST_F(TicketTest, WhatLeavesARunInItsMiddleIsWaitedForToo) {
+  PromptData other = Prompt();
+  for (size_t i = 3 * kBlock; i < other.tokens.size(); ++i) other.tokens[i] += 1'000'000;
+  EXPECT_EQ(node.Store(a, other), kBlocks);
+  Compute(a, RequestId(1));
+  const AcquireAnswer want = Want(b, RequestId(1));
+  EXPECT_EQ(want.blocks, 3u);
+  const uint64_t wait = node.Await(b, want.ticket, node.now + kSecond);
+  StoreUpTo(a, RequestId(1), kBlocks);
+  EXPECT_EQ(AnswerTo(wait).blocks, kBlocks);
+  Load(b, AnswerTo(wait).claim);
+  Settle(b, RequestId(1), kBlocks * kBlock);
+  Settle(a, RequestId(1));
+  node.ExpectBase();
+}
+
 TEST_F(TicketTest, AnAwaitThatComesLateIsAnsweredAtOnce) {
   Compute(a, RequestId(1));
   const AcquireAnswer want = Want(b, RequestId(1));
