@@ -164,7 +164,7 @@ void Replica::NewRequest() {
   request->prompt = RandomPrompt(world_.random);
   request->prompt_tokens = request->prompt.data.tokens.size();
   AcquireRequest acquire{request->id, request->prompt.data, 0, ClaimDeadline(),
-                         /*compute=*/world_.random->OneIn(2)};
+                         /*compute=*/options_.intents && world_.random->OneIn(2)};
   const Nanos deadline = world_.random->OneIn(10) ? world_.events->In(world_.random->Below(60)) : 0;
   world_.node->Send(scheduler().session, std::move(acquire), deadline,
                     [this, request](const Answer& answer) {

@@ -37,6 +37,7 @@ struct ReplicaOptions {
   uint32_t shards = 1;
   bool single = true;     // one process of role both
   uint64_t geometry = 0;  // replicas of one geometry share pages
+  bool intents = true;
 };
 
 class Replica {

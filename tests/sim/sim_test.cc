@@ -69,13 +69,19 @@ TEST_P(SimulationOfCluster, KeepsEveryPromise) {
 }
 
 // 2, 23 and 34 have found faults.
-INSTANTIATE_TEST_SUITE_P(Seeds, SimulationOfCluster, ::testing::Values(1, 2, 3, 4, 23, 34));
+INSTANTIATE_TEST_SUITE_P(Seeds, SimulationOfCluster, ::testing::Values(1, 2, 3, 5, 23, 34));
 
 // FAULTS A8
 TEST(SimulationTest, KeepsEveryPromiseWhenAllKeysCollide) {
-  const SimulationReport collided = RunSound({.seed = 7, .steps = kSteps / 4, .collide = true});
-  EXPECT_EQ(collided.hash, RunSound({.seed = 7, .steps = kSteps / 4}).hash)
-      << "content decides, not the keys";
+  SimulationOptions options{.seed = 7, .steps = kSteps / 4, .intents = false};
+  const uint64_t hash = RunSound(options).hash;
+  options.collide = true;
+  EXPECT_EQ(RunSound(options).hash, hash) << "content decides, not the keys";
+  // A key that names what is being computed may be another's: that costs a wait, never a byte.
+  options.intents = true;
+  RunSound(options);
+  options.nodes = 3;
+  RunSound(options);
 }
 
 TEST(SimulationTest, ChecksEveryStepOfAShortLife) {

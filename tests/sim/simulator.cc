@@ -65,10 +65,10 @@ class Simulation {
     const World world{&events_, &random_, &checker_, node};
     for (uint32_t i = 0; i < options_.replicas; ++i) {
       const uint32_t shards = 1 + i % 2;  // two spaces, replicas of each share pages
-      replicas_.push_back(
-          std::make_unique<Replica>(ReplicaOptions{"replica-" + std::to_string(i), shards,
-                                                   shards == 1 && i % 4 == 0, shards - 1},
-                                    world));
+      replicas_.push_back(std::make_unique<Replica>(
+          ReplicaOptions{"replica-" + std::to_string(i), shards, shards == 1 && i % 4 == 0,
+                         shards - 1, options_.intents},
+          world));
       replicas_.back()->Start();
     }
   }

@@ -23,6 +23,7 @@ struct SimulationOptions {
   uint32_t replicas = 5;      // of each node
   uint32_t extents = 24;      // of 64 MiB; pages are 4 or 8 MiB, so that eviction runs
   bool collide = false;       // all keys of the tree are equal (FAULTS A8)
+  bool intents = true;        // replicas say what they compute, and wait for what others do
   uint64_t check_every = 64;  // steps between two self-checks
 };
 

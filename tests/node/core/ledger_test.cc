@@ -50,7 +50,8 @@ TEST(LedgerTest, NumbersThatCannotBeTrueAreCorrectedAndSaid) {
   const Case cases[] = {
       {{.request = kId, .engine = 33}, 32, 0, 0},
       {{.request = kId, .host = 65}, 0, 64, 1},
-      {{.request = kId, .device = 1, .disk = kMost, .peer = kMost}, 0, 0, 0},
+      {{.request = kId, .device = 1, .disk = kMost}, 0, 0, 0},
+      {{.request = kId, .host = 1, .peer = kMost}, 0, 64, 33},
       {{.request = kId, .engine = 32, .host = 33}, 32, 32, 1},
       {{.request = kId, .failed = kMost}, 0, 0, 97},
       {{.request = kId, .host = 64, .failed = 34}, 0, 64, 33},

@@ -80,7 +80,9 @@ TEST_F(TicketTest, WhatLeavesARunInItsMiddleIsWaitedForToo) {
   PromptData other = Prompt();
   for (size_t i = 3 * kBlock; i < other.tokens.size(); ++i) other.tokens[i] += 1'000'000;
   EXPECT_EQ(node.Store(a, other), kBlocks);
-  Compute(a, RequestId(1));
+  const AcquireAnswer mine = node.Acquire(a, RequestId(1), Prompt(), 0, true);
+  EXPECT_EQ(mine.blocks, 3u);
+  Load(a, mine.claim);
   const AcquireAnswer want = Want(b, RequestId(1));
   EXPECT_EQ(want.blocks, 3u);
   const uint64_t wait = node.Await(b, want.ticket, node.now + kSecond);

@@ -169,9 +169,6 @@ TEST(DecodeRequest, RefusesWhatCannotBeSaid) {
   EXPECT_NE(RefusalOf(v1::ClientMessage()), "");
 
   v1::ClientMessage message;
-  message.mutable_await()->set_ticket(1);
-  EXPECT_NE(RefusalOf(message), "");
-
   for (const int role : {0, 4, -1, 1 << 30}) {
     message = AttachMessage("r");
     message.mutable_attach()->set_role(static_cast<v1::Role>(role));
