@@ -22,7 +22,8 @@ namespace {
 
 using pando::LogLine;
 
-// Signals that end the node are read by HardStop, so all threads start with them blocked.
+// Signals that end the node are read by HardStop, so all threads start with them blocked; and first
+// of all, since one that comes before, even while the node executes itself anew, waits for it.
 // A peer that goes away while it is written to is an error code, not a signal; so is the limit on
 // files (ulimit -f), which memory that engines map counts as well.
 void SetUpSignals() {
@@ -62,6 +63,7 @@ int RunNode(pando::runtime::Options options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  SetUpSignals();
   pando::runtime::EnsureEnvironment(argv);
   std::variant<pando::runtime::Options, pando::runtime::Exit> parsed =
       pando::runtime::ParseOptions(argc, argv);
@@ -77,7 +79,6 @@ int main(int argc, char** argv) {
     return 0;
   }
   ::umask(0007);  // nothing that a node creates is open to others
-  SetUpSignals();
   RaiseFdLimit();
   pando::local::QuietParser();
   pando::control::QuietGrpc();

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <set>
@@ -383,6 +384,76 @@ TEST_F(NodeTest, RefusesWhatItCannotHave) {
                     testing::Not(HasSubstr("free that port"))));
   std::ofstream(folder_ / "f.toml") << "sokcet = \"x\"\n";
   EXPECT_THAT(refused({"--config", folder_ / "f.toml"}), HasSubstr("sokcet"));
+}
+
+// FAULTS D2, G3, B2: an id that another life of the node gave names nothing in this one.
+TEST_F(NodeTest, IdsOfAnotherLifeNameNothing) {
+  std::set<uint64_t> sessions, claims;
+  for (int life = 0; life < 3; ++life) {
+    Start();
+    RawEngine engine(socket_);
+    const auto attached = engine.Attach("a");
+    ASSERT_TRUE(attached && attached->has_attach());
+    sessions.insert(attached->attach().session());
+    v1::ClientMessage reserve;
+    reserve.mutable_reserve()->mutable_prompt()->set_tokens(local::TokenBytes(0, 8));
+    reserve.mutable_reserve()->set_to(2);
+    const auto reserved = engine.Call(reserve);
+    ASSERT_TRUE(reserved && reserved->has_reserve());
+    claims.insert(reserved->reserve().claim());
+    node_->Signal(SIGKILL);
+    ASSERT_TRUE(node_->WaitExit(Now() + kWait));
+  }
+  for (const std::set<uint64_t>& ids : {sessions, claims}) {
+    ASSERT_EQ(ids.size(), 3u);
+    EXPECT_GT(*ids.rbegin() - *ids.begin(), 1ull << 32) << "far apart";
+  }
+}
+
+// FAULTS D4: whoever leaves connections open, few enough are taken that the node can be asked.
+TEST_F(NodeTest, CanBeAskedHoweverManyConnectionsAreLeftOpen) {
+  std::string node = "ulimit -n 140 && exec";
+  for (const std::string& word : Command({})) node += " " + word;
+  node_ = std::make_unique<Child>(std::vector<std::string>{"/bin/sh", "-c", node});
+  ASSERT_TRUE(node_->ReadUntil("pando-node ready", Now() + kWait).has_value());
+  const std::vector<std::string> status = {PANDO_BIN_DIR "/pandoctl", "--admin",
+                                           "unix:" + (folder_ / "admin.sock").string(), "status"};
+  std::vector<std::unique_ptr<RawEngine>> engines, idle;
+  for (int i = 0; i < 100; ++i) {
+    engines.push_back(std::make_unique<RawEngine>(socket_));
+    idle.push_back(std::make_unique<RawEngine>(folder_ / "admin.sock"));
+    ASSERT_TRUE(engines.back()->connected() && idle.back()->connected());
+  }
+  EXPECT_TRUE(e2e::RunToEnd(status, Now() + kWait).has_value());
+  EXPECT_TRUE(engines[0]->Attach("a").has_value());
+  EXPECT_TRUE(engines[4]->Attach("e").has_value()) << "as many as were promised";
+  EXPECT_TRUE(engines[5]->WaitHangUp());
+  engines.clear();
+  idle.clear();
+  EXPECT_TRUE(e2e::RunToEnd(status, Now() + kWait).has_value());
+  node_->Signal(SIGTERM);
+  ExpectGoodEnd();
+}
+
+// While it executes itself anew it cannot hear a signal, so none must be able to end it then.
+TEST_F(NodeTest, ASignalWaitsForItWhileItStarts) {
+  node_ = std::make_unique<Child>(Command({}));
+  const std::string proc = "/proc/" + std::to_string(node_->pid());
+  const auto contents = [&](const char* name) {
+    std::ifstream file(proc + name, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  const int64_t deadline = Now() + kWait;
+  while (contents("/environ").find("GLIBC_TUNABLES") == std::string::npos) {
+    ASSERT_LT(Now(), deadline);
+  }
+  const std::string status = contents("/status");
+  const size_t blocked = status.find("SigBlk:");
+  ASSERT_NE(blocked, std::string::npos);
+  const uint64_t mask = std::stoull(status.substr(blocked + 7), nullptr, 16);
+  EXPECT_NE(mask & (1ull << (SIGTERM - 1)), 0u);
+  node_->Signal(SIGTERM);
+  ExpectGoodEnd();
 }
 
 // FAULTS G5: descriptors for the slab and the sessions.
