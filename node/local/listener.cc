@@ -51,8 +51,12 @@ absl::Status ClearSocketPath(const std::string& path) {
                              " bytes; allowed are 1 to " + std::to_string(kPathMax));
   }
   const std::filesystem::path directory = std::filesystem::path(path).parent_path();
-  std::error_code ignored;
-  if (!directory.empty() && !std::filesystem::is_directory(directory, ignored)) {
+  std::error_code error;
+  if (!directory.empty() && !std::filesystem::is_directory(directory, error)) {
+    if (error == std::errc::permission_denied) {
+      return Failure(path, "directory " + directory.string() +
+                               ": permission denied; choose one that this user may search");
+    }
     return Failure(path, "there is no directory " + directory.string() + "; create it first");
   }
   struct stat found {};

@@ -73,9 +73,13 @@ std::string CheckPath(const std::string& key, const std::string& path) {
 std::string CheckPaths(const Options& options) {
   if (std::string wrong = CheckPath("--socket", options.socket); !wrong.empty()) return wrong;
   if (std::string wrong = CheckPath("--admin", options.admin); !wrong.empty()) return wrong;
-  std::error_code ignored;
-  using std::filesystem::weakly_canonical;
-  if (weakly_canonical(options.admin, ignored) == weakly_canonical(options.socket, ignored)) {
+  // Where one cannot be looked up, its listener says why.
+  const auto resolved = [](const std::string& path) {
+    std::error_code error;
+    const std::filesystem::path found = std::filesystem::weakly_canonical(path, error);
+    return error ? std::filesystem::path(path).lexically_normal() : found;
+  };
+  if (resolved(options.admin) == resolved(options.socket)) {
     return Refusal("--admin", options.admin, "a path other than --socket's; say another");
   }
   return "";

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "tests/node/local/raw_engine.h"
+#include "tests/node/local/without_privileges.h"
 
 namespace pando::local {
 namespace {
@@ -82,6 +83,15 @@ TEST_F(ListenerTest, SaysWhatIsWrongWithAPath) {
 
   const auto missing = Listener::Bind((folder_ / "no" / "s.sock").string());
   EXPECT_NE(missing.status().message().find("no directory"), std::string::npos);
+
+  std::filesystem::permissions(folder_, std::filesystem::perms::none);
+  {
+    const WithoutPrivileges without(CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH);
+    const auto closed = Listener::Bind((folder_ / "inner" / "s.sock").string());
+    EXPECT_NE(closed.status().message().find("permission denied"), std::string::npos)
+        << closed.status();
+  }
+  std::filesystem::permissions(folder_, std::filesystem::perms::owner_all);
 
   const auto too_long = Listener::Bind((folder_ / std::string(120, 'x')).string());
   EXPECT_NE(too_long.status().message().find("allowed are 1 to 107"), std::string::npos);

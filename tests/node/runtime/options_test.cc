@@ -167,6 +167,9 @@ TEST_F(OptionsFile, OddPathsAreRefused) {
   EXPECT_THAT(Refused({"--socket", ""}), HasSubstr("--socket"));
   EXPECT_THAT(Refused({"--socket", folder_ / "s", "--admin", folder_ / "." / "s"}),
               AllOf(HasSubstr("--admin"), HasSubstr("other than --socket's")));
+  std::filesystem::create_symlink("loop", folder_ / "loop");
+  EXPECT_EQ(Parsed({"--socket", folder_ / "loop" / "s"}).admin, folder_ / "loop" / "admin.sock")
+      << "what cannot be looked up is not equal";
 }
 
 TEST_F(OptionsFile, TheSecretIsReadAndNeverPrinted) {
