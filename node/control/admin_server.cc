@@ -2,11 +2,9 @@
 
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/resource_quota.h>
-#include <sys/stat.h>
+#include <grpcpp/server_posix.h>
 #include <time.h>
 
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "node/control/process_facts.h"
@@ -22,7 +20,6 @@ constexpr int kPollersMax = 2;
 constexpr int kThreadsMax = 4;
 constexpr uint64_t kRunsDefault = 1000;
 constexpr uint64_t kRunsMax = 100'000;
-constexpr mode_t kMode = 0660;
 
 uint64_t MillisSince(Nanos start) {
   timespec now{};
@@ -110,26 +107,23 @@ struct AdminServer::Impl {
   std::unique_ptr<grpc::Server> server;
 };
 
-absl::StatusOr<std::unique_ptr<AdminServer>> AdminServer::Start(const std::string& socket,
-                                                                Source source) {
+absl::StatusOr<std::unique_ptr<AdminServer>> AdminServer::Start(Source source) {
   auto impl = std::make_unique<Impl>(std::move(source));
   grpc::ServerBuilder builder;
   builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, kPollersMax);
   builder.SetResourceQuota(grpc::ResourceQuota("admin").SetMaxThreads(kThreadsMax));
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddListeningPort("unix:" + socket, grpc::InsecureServerCredentials());
   builder.RegisterService(&impl->service);
   impl->server = builder.BuildAndStart();
   if (impl->server == nullptr) {
-    return absl::FailedPreconditionError("admin socket " + socket + ": gRPC could not bind it");
-  }
-  if (::chmod(socket.c_str(), kMode) != 0) {
-    return absl::FailedPreconditionError("admin socket " + socket +
-                                         ": chmod: " + std::strerror(errno));
+    return absl::FailedPreconditionError("the admin server: gRPC could not start it");
   }
   return std::unique_ptr<AdminServer>(new AdminServer(std::move(impl)));
+}
+
+void AdminServer::Serve(int socket) {
+  grpc::AddInsecureChannelFromFd(impl_->server.get(), socket);
 }
 
 AdminServer::AdminServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -1,4 +1,4 @@
-// The admin service (proto/pando/v1/admin.proto) on a Unix socket, by gRPC.
+// The admin service (proto/pando/v1/admin.proto), by gRPC, over connections that it is given.
 //
 //   gRPC thread: request ──► run_on_owner(read the core) ──► translate ──► answer
 //
@@ -36,10 +36,9 @@ class AdminServer {
     NodeFacts facts;
   };
 
-  // Serves at `socket` (mode 0660). gRPC unlinks whatever socket it finds there at its start and at
-  // its end, whose ever it is by then: it must be a name that nobody else uses.
-  static absl::StatusOr<std::unique_ptr<AdminServer>> Start(const std::string& socket,
-                                                            Source source);
+  static absl::StatusOr<std::unique_ptr<AdminServer>> Start(Source source);
+  // Takes a connected socket over, which does not block.
+  void Serve(int socket);
   // Waits for the calls that run, a moment at most.
   ~AdminServer();
   AdminServer(const AdminServer&) = delete;

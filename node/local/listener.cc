@@ -96,14 +96,6 @@ absl::StatusOr<SocketFile> SocketFile::At(const std::string& path) {
   return SocketFile(path, found.st_dev, found.st_ino);
 }
 
-absl::StatusOr<SocketFile> SocketFile::Rename(const std::string& from, const std::string& to) {
-  absl::StatusOr<SocketFile> old = At(from);
-  if (!old.ok()) return old.status();
-  // Not rename(), which would replace what another process has put there meanwhile.
-  if (::link(from.c_str(), to.c_str()) != 0) return Failure(to, ErrorText("link"));
-  return SocketFile(to, old->device_, old->inode_);  // and `old` unlinks the first name
-}
-
 SocketFile::SocketFile(std::string path, dev_t device, ino_t inode)
     : path_(std::move(path)), device_(device), inode_(inode) {}
 

@@ -26,8 +26,6 @@ class SocketFile {
  public:
   // Of the socket that is at `path` now.
   static absl::StatusOr<SocketFile> At(const std::string& path);
-  // Gives the socket that is at `from` the name `to`, if nobody has that name.
-  static absl::StatusOr<SocketFile> Rename(const std::string& from, const std::string& to);
   SocketFile(SocketFile&& other) noexcept;
   SocketFile& operator=(SocketFile&&) = delete;
   ~SocketFile();

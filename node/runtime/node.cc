@@ -78,7 +78,7 @@ Node::~Node() {
   loop_.Close();
   populator_.reset();
   http_.reset();
-  admin_file_.reset();
+  admin_listener_.reset();
   admin_.reset();
   cluster_.reset();
   server_.reset();
@@ -87,7 +87,8 @@ Node::~Node() {
 
 absl::Status Node::Start() {
   if (absl::Status memory = CheckMemory(options_.host_slab); !memory.ok()) return memory;
-  if (absl::Status fds = CheckDescriptors(options_, log_); !fds.ok()) return fds;
+  const absl::StatusOr<uint32_t> sessions_max = SessionsMax(options_, log_);
+  if (!sessions_max.ok()) return sessions_max.status();
   absl::StatusOr<local::Listener> listener = local::Listener::Bind(options_.socket);
   if (!listener.ok()) return listener.status();
   local::SessionServer::Options server;
@@ -104,7 +105,8 @@ absl::Status Node::Start() {
 }
 
 absl::Status Node::ServeAdmin() {
-  if (absl::Status clear = local::ClearSocketPath(options_.admin); !clear.ok()) return clear;
+  absl::StatusOr<local::Listener> listener = local::Listener::Bind(options_.admin);
+  if (!listener.ok()) return listener.status();
   control::AdminServer::Source source;
   source.run_on_owner = [this](const std::function<void()>& work,
                                std::chrono::milliseconds timeout) {
@@ -113,18 +115,12 @@ absl::Status Node::ServeAdmin() {
   source.core = &core_;
   source.ready = [this] { return ready_.load(); };
   source.facts = facts_;
-  // gRPC is told a name that is ours alone, since it unlinks what it finds there when it ends; then
-  // the socket gets its own.
-  const std::string hidden =
-      fmt::format("{}.{:08x}", options_.admin, facts_.boot_id.value() & 0xffffffff);
-  if (absl::Status clear = local::ClearSocketPath(hidden); !clear.ok()) return clear;
   absl::StatusOr<std::unique_ptr<control::AdminServer>> admin =
       control::AdminServer::Start(hidden, std::move(source));
   if (!admin.ok()) return admin.status();
   admin_ = *std::move(admin);
-  absl::StatusOr<local::SocketFile> file = local::SocketFile::Rename(hidden, options_.admin);
-  if (!file.ok()) return file.status();
-  admin_file_.emplace(*std::move(file));
+  admin_listener_ =
+      std::make_unique<AdminListener>(&loop_, *std::move(listener), admin_.get(), log_);
   return absl::OkStatus();
 }
 

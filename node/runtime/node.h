@@ -20,8 +20,8 @@
 #include "node/control/admin_server.h"
 #include "node/core/node_core.h"
 #include "node/local/event_loop.h"
-#include "node/local/listener.h"
 #include "node/local/session_server.h"
+#include "node/runtime/admin_listener.h"
 #include "node/runtime/cluster.h"
 #include "node/runtime/http_server.h"
 #include "node/runtime/log.h"
@@ -82,7 +82,7 @@ class Node {
   std::vector<HostExtent> extents_;  // by ExtentId; outlive the server, which lends their fds
   std::unique_ptr<local::SessionServer> server_;
   std::unique_ptr<control::AdminServer> admin_;
-  std::optional<local::SocketFile> admin_file_;
+  std::unique_ptr<AdminListener> admin_listener_;
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<Cluster> cluster_;  // null: there is none
   std::unique_ptr<SlabPopulator> populator_;

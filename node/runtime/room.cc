@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <string>
 
 #include "node/core/cluster/limits.h"
@@ -14,7 +15,8 @@
 namespace pando::runtime {
 namespace {
 
-// Descriptors: one for each extent; a session's socket and its process's pidfd; all the rest.
+// Descriptors: one for each extent; a session's socket and its process's pidfd; and all the rest:
+// the admin socket's, HTTP's, gRPC's, and what comes with a message until it is closed.
 constexpr uint64_t kFdsPerSession = 2;
 constexpr uint64_t kFdsOfNode = 128;
 // A peer: a channel to it and one from it, and both engines' connections.
@@ -38,7 +40,7 @@ absl::Status CheckMemory(Bytes slab) {
                                        FormatBytes(kMemoryReserve) + " for everybody else)");
 }
 
-absl::Status CheckDescriptors(const Options& options, Log* log) {
+absl::StatusOr<uint32_t> SessionsMax(const Options& options, Log* log) {
   const uint64_t limit = FdLimit();
   const uint64_t extents = options.host_slab.value() / kExtentBytes.value();
   const uint64_t least = extents + kFdsOfNode + kFdsPerSession;
@@ -47,18 +49,21 @@ absl::Status CheckDescriptors(const Options& options, Log* log) {
   if (limit < least) {
     return absl::FailedPreconditionError(fmt::format(
         "file descriptors: found a hard limit of {} (RLIMIT_NOFILE); needed are {} at least, {} of "
-        "them for the extents of --host-slab, and {} for {} sessions; raise it (ulimit -Hn, "
-        "LimitNOFILE=), or make --host-slab smaller",
+        "them for the extents of --host-slab, and {} for {} sessions and all peers; raise it "
+        "(ulimit -Hn, LimitNOFILE=), or make --host-slab smaller",
         limit, least, extents, wanted, limits::kSessions));
   }
-  if (limit < wanted) {
-    log->Write(LogLine::Level::kWarning, "node.few_descriptors",
-               {{"limit", std::to_string(limit)},
-                {"wanted", std::to_string(wanted)},
-                {"sessions_at_least", std::to_string((limit - least) / kFdsPerSession + 1)},
-                {"hint", "raise the hard limit of RLIMIT_NOFILE (ulimit -Hn, LimitNOFILE=)"}});
-  }
-  return absl::OkStatus();
+  if (limit >= wanted) return limits::kSessions;
+  const uint64_t left = limit - least;
+  const uint64_t for_peers = std::min(peers, left / 2);
+  const auto sessions = static_cast<uint32_t>(
+      std::min<uint64_t>(limits::kSessions, (left - for_peers) / kFdsPerSession + 1));
+  log->Write(LogLine::Level::kWarning, "node.few_descriptors",
+             {{"limit", std::to_string(limit)},
+              {"wanted", std::to_string(wanted)},
+              {"sessions_max", std::to_string(sessions)},
+              {"hint", "raise the hard limit of RLIMIT_NOFILE (ulimit -Hn, LimitNOFILE=)"}});
+  return sessions;
 }
 
 }  // namespace pando::runtime

@@ -468,7 +468,7 @@ TEST_F(NodeTest, SaysWhatDescriptorsItLacks) {
   EXPECT_THAT(limited("-n 100"), AllOf(HasSubstr("found a hard limit of 100"),
                                        HasSubstr("131 at least"), HasSubstr("--host-slab")));
   EXPECT_THAT(limited("-n 200"), AllOf(HasSubstr("node.few_descriptors limit=200"),
-                                       HasSubstr("sessions_at_least=35"), HasSubstr("8.8.8.8")));
+                                       HasSubstr("sessions_max=35"), HasSubstr("8.8.8.8")));
   EXPECT_THAT(limited("-Sn 100"), testing::Not(HasSubstr("descriptors"))) << "soft is raised";
 }
 
