@@ -4,9 +4,11 @@ namespace pando::local {
 
 Io SendQueue::Push(int socket, std::string_view frame, std::span<const int> fds) {
   size_t sent = 0;
+  Io io = Io::kAgain;
   if (frames_.empty()) {
     const Sent first = SendOnce(socket, frame, fds);
     if (first.io == Io::kEnded || first.io == Io::kFailed) return first.io;
+    if (first.io == Io::kLater) io = Io::kLater;
     sent = first.bytes;
     if (sent == frame.size()) return Io::kDone;
   }
@@ -14,7 +16,7 @@ Io SendQueue::Push(int socket, std::string_view frame, std::span<const int> fds)
   kept.bytes.assign(frame.substr(sent));
   if (sent == 0) kept.fds.assign(fds.begin(), fds.end());
   bytes_ += kept.bytes.size();
-  return Io::kAgain;
+  return io;
 }
 
 Io SendQueue::Flush(int socket) {
@@ -22,7 +24,7 @@ Io SendQueue::Flush(int socket) {
     Frame& frame = frames_.front();
     const std::string_view rest = std::string_view(frame.bytes).substr(frame.sent);
     const Sent sent = SendOnce(socket, rest, frame.fds);
-    if (sent.io == Io::kAgain) return Io::kAgain;
+    if (sent.io == Io::kAgain || sent.io == Io::kLater) return sent.io;
     if (sent.io != Io::kDone) {
       clear();
       return sent.io;

@@ -19,7 +19,8 @@ namespace pando::local {
 class SendQueue {
  public:
   // Sends `frame` now as far as the socket takes it, after all that waits, and keeps the rest.
-  // kEnded or kFailed: the socket is of no more use, and the queue is empty.
+  // kLater: the same, and that the socket is writable means nothing. kEnded or kFailed: the socket
+  // is of no more use, and the queue is empty.
   Io Push(int socket, std::string_view frame, std::span<const int> fds);
   // Sends what waits. kDone: nothing waits any more.
   Io Flush(int socket);

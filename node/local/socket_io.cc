@@ -37,6 +37,8 @@ void TakeFds(msghdr* message, std::vector<UniqueFd>* fds) {
 
 Io IoOf(int error) {
   if (WouldBlock(error)) return Io::kAgain;
+  // Too many descriptors of ours are on their way to those who do not read, or memory is short.
+  if (error == ETOOMANYREFS || error == ENOBUFS || error == ENOMEM) return Io::kLater;
   if (error == EPIPE || error == ECONNRESET) return Io::kEnded;
   return Io::kFailed;
 }

@@ -19,7 +19,8 @@ namespace pando::local {
 
 enum class Io : uint8_t {
   kDone,    // some bytes went
-  kAgain,   // not now
+  kAgain,   // not now: the other side is to read first
+  kLater,   // not now: the system has no room for it, whatever the other side does
   kEnded,   // the other side has gone
   kFailed,  // errno says why
 };
