@@ -88,14 +88,19 @@ struct CloseSession {  // after its queued answers have gone; SessionClosed must
   SessionId session;
   std::string reason;
 };
+// Once for each session that was opened: it is closed and holds nothing. No more is to be said of
+// it, and its process need not be watched on its behalf.
+struct SessionForgotten {
+  SessionId session;
+};
 struct LogLine {  // one decision, no tokens, no user data beyond names
   enum class Level : uint8_t { kDebug, kInfo, kWarning, kError } level = Level::kInfo;
   std::string event;  // "replica.attached"
   std::vector<std::pair<std::string, std::string>> fields;
 };
 using Output =
-    std::variant<SendAnswer, CloseSession, LogLine, AnswerPeer, SendFeed, EndFeed, AskPeer,
-                 OpenFeed, CloseFeed, OfferPages, RevokeOffer, StartPull, CancelPull>;
+    std::variant<SendAnswer, CloseSession, SessionForgotten, LogLine, AnswerPeer, SendFeed, EndFeed,
+                 AskPeer, OpenFeed, CloseFeed, OfferPages, RevokeOffer, StartPull, CancelPull>;
 
 // ---- Reads
 // -----------------------------------------------------------------------------------------

@@ -198,7 +198,10 @@ std::optional<ReplicaNumber> Replicas::Prune(Session* session) {
       session->replica = nullptr;
     }
   }
-  if (!session->open && session->replica == nullptr) sessions_.erase(session->id);
+  if (!session->open && session->replica == nullptr) {
+    context_->outputs->emplace_back(SessionForgotten{session->id});
+    sessions_.erase(session->id);
+  }
   return gone;
 }
 

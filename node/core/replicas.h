@@ -86,8 +86,8 @@ class Replicas {
   // What keeps the session's replica from making claims, if anything.
   static std::optional<Problem> CheckReady(const Replica& replica);
 
-  // Forgets the session if nothing of it is left, and its replica if all its processes have gone;
-  // returns that replica's number.
+  // Forgets the session, and says so, if nothing of it is left, and its replica if all its
+  // processes have gone; returns that replica's number.
   std::optional<ReplicaNumber> Prune(Session* session);
 
   uint64_t sessions() const { return sessions_.size(); }

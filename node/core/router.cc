@@ -53,6 +53,7 @@ void Router::Take(const SessionOpened& opened) {
   if (auto problem = replicas_.Open(opened.session)) {
     Take(RefusedOutside{RefusedOutside::What::kConnection});
     context_.outputs->emplace_back(CloseSession{opened.session, problem->message});
+    context_.outputs->emplace_back(SessionForgotten{opened.session});
   }
 }
 

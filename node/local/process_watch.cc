@@ -34,24 +34,39 @@ uint64_t ProcessWatch::NumberOf(int pid) {
 
 bool ProcessWatch::Add(SessionId session, UniqueFd pidfd, int pid, uint64_t number) {
   if (const auto known = processes_.find(number); known != processes_.end()) {
-    known->second.sessions.push_back(session);
-    return true;
+    known->second.sessions.insert(session);
+  } else {
+    const EventLoop::WatchId watch =
+        loop_->Watch(pidfd.get(), EPOLLIN, [this, number](uint32_t) { Fired(number); });
+    if (watch == EventLoop::WatchId::kNone) return false;
+    processes_.emplace(number, Process{std::move(pidfd), pid, watch, {session}});
+    if (pid > 0) key_by_pid_[pid] = number;
   }
-  const EventLoop::WatchId watch =
-      loop_->Watch(pidfd.get(), EPOLLIN, [this, number](uint32_t) { Fired(number); });
-  if (watch == EventLoop::WatchId::kNone) return false;
-  processes_.emplace(number, Process{std::move(pidfd), pid, watch, {session}});
-  if (pid > 0) key_by_pid_[pid] = number;
+  key_by_session_[session] = number;
   return true;
 }
 
-void ProcessWatch::Fired(uint64_t key) {
-  const auto found = processes_.find(key);
-  const Process process = std::move(found->second);
+void ProcessWatch::Remove(SessionId session) {
+  const auto key = key_by_session_.find(session);
+  if (key == key_by_session_.end()) return;
+  const auto process = processes_.find(key->second);
+  key_by_session_.erase(key);
+  process->second.sessions.erase(session);
+  if (process->second.sessions.empty()) Take(process);
+}
+
+ProcessWatch::Process ProcessWatch::Take(Processes::iterator found) {
+  const auto by_pid = key_by_pid_.find(found->second.pid);
+  if (by_pid != key_by_pid_.end() && by_pid->second == found->first) key_by_pid_.erase(by_pid);
+  Process process = std::move(found->second);
   processes_.erase(found);
-  const auto by_pid = key_by_pid_.find(process.pid);
-  if (by_pid != key_by_pid_.end() && by_pid->second == key) key_by_pid_.erase(by_pid);
   loop_->Unwatch(process.watch, process.pidfd.get());
+  return process;
+}
+
+void ProcessWatch::Fired(uint64_t key) {
+  const Process process = Take(processes_.find(key));
+  for (const SessionId session : process.sessions) key_by_session_.erase(session);
   for (const SessionId session : process.sessions) exited_(session);
 }
 

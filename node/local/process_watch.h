@@ -2,7 +2,8 @@
 //
 // A process that is seen under a pid whose pidfd has not fired is the same process, since a pid is
 // not given away while its process lives: its further pidfds are closed. (A pid that cannot be seen
-// from here, in another process namespace, has one watch a session.)
+// from here, in another process namespace, has one watch a session.) It is watched as long as one
+// of its sessions was not removed, and costs no descriptor afterwards.
 //
 // Owner thread.
 #ifndef PANDO_NODE_LOCAL_PROCESS_WATCH_H_
@@ -10,9 +11,9 @@
 
 #include <cstdint>
 #include <functional>
-#include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "node/local/event_loop.h"
 #include "radix/base/ids.h"
 #include "transfer/memory/unique_fd.h"
@@ -21,7 +22,7 @@ namespace pando::local {
 
 class ProcessWatch {
  public:
-  // `exited` hears of each session once, when its process is gone.
+  // `exited` hears of each session once, when its process is gone, unless it was removed before.
   ProcessWatch(EventLoop* loop, std::function<void(SessionId)> exited);
   ~ProcessWatch();
   ProcessWatch(const ProcessWatch&) = delete;
@@ -33,19 +34,25 @@ class ProcessWatch {
   // `number` is NumberOf(pid)'s, of this turn. False: the system has no room for another watch;
   // `session` will not be heard of.
   bool Add(SessionId session, UniqueFd pidfd, int pid, uint64_t number);
+  // Nobody wants to know when this session's process goes. No effect if it was not added.
+  void Remove(SessionId session);
 
  private:
   struct Process {
     UniqueFd pidfd;
     int pid = 0;
     EventLoop::WatchId watch = EventLoop::WatchId::kNone;
-    std::vector<SessionId> sessions;
+    absl::flat_hash_set<SessionId> sessions;
   };
+  using Processes = absl::flat_hash_map<uint64_t, Process>;
   void Fired(uint64_t key);
+  // Stops to watch it.
+  Process Take(Processes::iterator process);
 
   EventLoop* loop_;
   std::function<void(SessionId)> exited_;
-  absl::flat_hash_map<uint64_t, Process> processes_;
+  Processes processes_;
+  absl::flat_hash_map<SessionId, uint64_t> key_by_session_;
   absl::flat_hash_map<int, uint64_t> key_by_pid_;  // of those whose pid can be seen
   uint64_t last_key_ = 0;
 };

@@ -185,6 +185,25 @@ TEST(DeathTest, AProcessThatHasGoneIsNotServed) {
   node.ExpectBase();
 }
 
+// FAULTS C3: a process is watched as long as a session of it is open or holds something.
+TEST(DeathTest, ASessionIsForgottenOnceAndNotWhileItHolds) {
+  CoreDriver node;
+  const Engine a = node.StartEngine("a", 2);
+  const ReserveAnswer reserved = node.Reserve(a, BlocksPrompt(1, 4));
+  node.Begin(a.workers[0], reserved.claim);
+  node.Close(a.scheduler);
+  node.Close(a.workers[0]);
+  node.Close(a.workers[1]);
+  EXPECT_EQ(node.forgotten, (std::vector{a.scheduler, a.workers[1]}));
+  node.Exit(a.workers[0]);
+  EXPECT_EQ(node.forgotten, (std::vector{a.scheduler, a.workers[1], a.workers[0]}));
+  const SessionId stranger = node.Open();
+  node.Close(stranger);
+  EXPECT_EQ(node.forgotten.back(), stranger) << "though it never attached";
+  EXPECT_EQ(node.forgotten.size(), 4u);
+  node.ExpectBase();
+}
+
 TEST(DeathTest, AReplicaOverItsQuarantineCapGetsMisses) {
   CoreDriver node({.extents = 3});
   const Engine a = node.StartEngine("a", Big(1));

@@ -30,22 +30,21 @@ CoreDriver::CoreDriver(const Options& options)
   for (uint32_t i = 0; i < options.extents; ++i) Input(ExtentReady{ExtentId(i)});
 }
 
+void CoreDriver::Keep(Output output) {
+  if (auto* send = std::get_if<SendAnswer>(&output)) {
+    EXPECT_TRUE(awaited.emplace(send->serial, std::move(send->answer)).second)
+        << "every request has one answer";
+  }
+  if (auto* log = std::get_if<LogLine>(&output)) logs.push_back(std::move(*log));
+  if (auto* close = std::get_if<CloseSession>(&output)) closes.push_back(std::move(*close));
+  if (auto* gone = std::get_if<SessionForgotten>(&output)) forgotten.push_back(gone->session);
+  if (elsewhere) elsewhere(std::move(output));
+}
+
 void CoreDriver::Input(pando::Input input) {
   std::vector<Output> outputs;
   core_.Step(now, std::move(input), &outputs);
-  Keep(&outputs);
-}
-
-void CoreDriver::Keep(std::vector<Output>* outputs) {
-  for (Output& output : *outputs) {
-    if (auto* send = std::get_if<SendAnswer>(&output)) {
-      EXPECT_TRUE(awaited.emplace(send->serial, std::move(send->answer)).second)
-          << "every request has one answer";
-    }
-    if (auto* log = std::get_if<LogLine>(&output)) logs.push_back(std::move(*log));
-    if (auto* close = std::get_if<CloseSession>(&output)) closes.push_back(std::move(*close));
-    if (elsewhere) elsewhere(std::move(output));
-  }
+  for (Output& output : outputs) Keep(std::move(output));
 }
 
 void CoreDriver::Advance(Nanos by) {
@@ -76,7 +75,7 @@ Answer CoreDriver::Send(SessionId session, RequestBody body, Nanos deadline) {
   std::vector<Output> outputs;
   const uint64_t serial = ++last_serial_;
   core_.Step(now, SessionRequest{session, serial, deadline, std::move(body)}, &outputs);
-  Keep(&outputs);
+  for (Output& output : outputs) Keep(std::move(output));
   EXPECT_TRUE(awaited.contains(serial)) << "every request has one answer";
   Answer answer = std::move(awaited[serial]);
   awaited.erase(serial);
@@ -91,7 +90,7 @@ uint64_t CoreDriver::Await(const Engine& engine, uint64_t ticket, Nanos until) {
   const uint64_t serial = ++last_serial_;
   core_.Step(now, SessionRequest{engine.scheduler, serial, 0, AwaitRequest{ticket, until}},
              &outputs);
-  Keep(&outputs);
+  for (Output& output : outputs) Keep(std::move(output));
   return serial;
 }
 

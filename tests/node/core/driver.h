@@ -62,6 +62,7 @@ class CoreDriver : public StepListener {
   Nanos now = kSecond;
   std::vector<LogLine> logs;
   std::vector<CloseSession> closes;
+  std::vector<SessionId> forgotten;
   std::map<uint64_t, Answer> awaited;  // answers that came by themselves, by serial
   std::map<std::string, uint64_t, std::less<>> steps;
   std::function<void(Output)> elsewhere;  // takes what is for peers and for the transfer engine
@@ -109,7 +110,7 @@ class CoreDriver : public StepListener {
   void Reached(std::string_view step) override { ++steps[std::string(step)]; }
 
  private:
-  void Keep(std::vector<Output>* outputs);
+  void Keep(Output output);
 
   NodeCore core_;
   uint64_t last_session_ = 0;
