@@ -14,6 +14,9 @@ inline constexpr uint32_t kChecksumFormula = 1;  // XXH3-64 over the XXH3-64 of 
 inline constexpr uint32_t kHashFormula = 1;      // of block keys (radix/key/block_key.h)
 inline constexpr uint64_t kFrameBytes = 8ull << 20;
 inline constexpr uint32_t kMessagesPerFrame = 1024;
+// Of all messages in it, those of the messages in them included: what a frame of 8 MiB may be made
+// of, lest parsing takes a second and half a gigabyte.
+inline constexpr uint64_t kFieldsPerFrame = 1ull << 18;
 inline constexpr uint32_t kFdsPerMessage = 253;  // the kernel's SCM_MAX_FD
 inline constexpr uint32_t kSessions = 1024;      // of one node
 inline constexpr uint32_t kSpaces = 64;          // of one node
@@ -48,6 +51,12 @@ inline constexpr uint64_t kQuarantineBytesMin = 64ull
 inline constexpr double kQuarantineShare = 0.05;            // this share of the slab
 inline constexpr uint64_t kReadBytesPerTurn = 64ull << 10;  // of one session, in the event loop
 inline constexpr uint64_t kQueueBytesPerSession = 16ull << 20;  // outgoing; above, it is not read
+// Of all sessions: while more is outgoing, a session may have only the last one of it ...
+inline constexpr uint64_t kQueueBytes = 256ull << 20;
+inline constexpr uint64_t kQueueBytesWhenShort = 256ull << 10;
+// ... and when more has come of frames that are not whole, the oldest of them ends its session.
+inline constexpr uint64_t kHalfFrameBytes = 256ull << 20;
+inline constexpr Nanos kTurn = 1'000'000;  // of one session, between two looks at the others
 
 // ---- Between nodes (proto/pando/v1/peer.proto)
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "node/local/clock.h"
 #include "node/local/codec.h"
 #include "node/local/frame.h"
 #include "node/local/session_server.h"
@@ -21,6 +22,22 @@ using google::protobuf::Arena;
 constexpr size_t kFrameSlack = 4096;
 // Tag and length of one message in its frame.
 constexpr size_t kMessageHeaderBytes = 6;
+// How long nothing is sent to a session that the system had no room for.
+constexpr Nanos kRest = 50'000'000;
+
+// About what an answer will take in a frame.
+uint64_t BytesOf(const Answer& answer) {
+  constexpr uint64_t kEach = 32;
+  uint64_t bytes = kEach + answer.message.size();
+  if (const auto* begin = std::get_if<BeginAnswer>(&answer.body)) {
+    for (const BeginItem& item : begin->items) {
+      bytes += kEach + item.message.size() + item.pages.size() * 8 + item.checksums.size() * 8;
+    }
+  } else if (const auto* end = std::get_if<EndAnswer>(&answer.body)) {
+    bytes += end->codes.size();
+  }
+  return bytes;
+}
 
 }  // namespace
 
@@ -32,6 +49,11 @@ void SessionServer::CarryOut(Output output) {
   if (auto* send = std::get_if<SendAnswer>(&output)) {
     Session* session = Find(send->session);
     if (session != nullptr) AddAnswer(session, send->serial, std::move(send->answer));
+    return;
+  }
+  if (const auto* gone = std::get_if<SessionForgotten>(&output)) {
+    --remembered_;
+    processes_.Remove(gone->session);
     return;
   }
   const auto* close = std::get_if<CloseSession>(&output);
@@ -49,6 +71,7 @@ void SessionServer::CarryOut(Output output) {
 void SessionServer::AddAnswer(Session* session, uint64_t serial, Answer answer) {
   if (session->closed) return;
   if (session->answers.empty()) dirty_.push_back(session);
+  session->answer_bytes += BytesOf(answer);
   session->answers.emplace_back(serial, std::move(answer));
 }
 
@@ -68,6 +91,7 @@ void SessionServer::SendAnswers(Session* session) {
     AddAnswerTo(&frame, session, serial, answer);
   }
   session->answers.clear();
+  session->answer_bytes = 0;
   SendFrame(&frame, session);
 }
 
@@ -122,6 +146,7 @@ void SessionServer::SendFrame(v1::NodeFrame** frame, Session* session) {
   if (!session->deaf) {
     if (!frame_fds_.empty()) Reached(step::kExtentsSent);
     const Io io = session->queue.Push(session->socket.get(), frame_bytes_, frame_fds_);
+    if (io == Io::kLater) Rest(session, errno);
     // It may have gone with requests still to be read, so reading ends it, not writing.
     if (io == Io::kEnded) session->deaf = true;
     if (io == Io::kFailed) {
@@ -137,12 +162,26 @@ void SessionServer::SendFrame(v1::NodeFrame** frame, Session* session) {
 
 void SessionServer::Flush(Session* session) {
   const Io io = session->queue.Flush(session->socket.get());
+  if (io == Io::kLater) Rest(session, errno);
   if (io == Io::kEnded || io == Io::kFailed) session->deaf = true;
   if (session->ending && session->queue.empty() && session->answers.empty()) {
     Close(session);
     return;
   }
   UpdateEvents(session);
+}
+
+// Its socket may well be writable meanwhile, so the loop is not asked.
+void SessionServer::Rest(Session* session, int error) {
+  if (std::exchange(session->resting, true)) return;
+  Log(LogLine::Level::kWarning, "session.send_later",
+      {{"session", std::to_string(session->id.value())}, {"error", std::strerror(error)}});
+  loop_->At(Now() + kRest, [this, id = session->id] {
+    Session* rested = Find(id);
+    if (rested == nullptr || rested->closed) return;
+    rested->resting = false;
+    Flush(rested);
+  });
 }
 
 }  // namespace pando::local

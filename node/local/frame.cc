@@ -54,9 +54,15 @@ FrameReader::Result FrameReader::Next(std::string_view* frame) {
     Keep();
     return Result::kNeedMore;
   }
+  last_ = position_;
   *frame = rest.substr(kFrameHeaderBytes, length);
   position_ += kFrameHeaderBytes + length;
   return Result::kFrame;
+}
+
+void FrameReader::Pause(bool again) {
+  if (again) position_ = last_;
+  Keep();
 }
 
 void FrameReader::Keep() {
@@ -66,7 +72,7 @@ void FrameReader::Keep() {
     partial_.assign(view_.substr(position_));
   }
   if (partial_.empty() && partial_.capacity() > kKeptBytes) partial_ = {};
-  view_ = {};
+  view_ = partial_;
   position_ = 0;
 }
 

@@ -36,11 +36,16 @@ class FrameReader {
   void Feed(std::string_view bytes);
   // The next whole frame, without its length; it stays valid until the next call.
   Result Next(std::string_view* frame);
+  // Keeps what is left of the fed bytes, so that Next may go on with it at any later time; with
+  // `again`, from the last frame on.
+  void Pause(bool again);
 
   // The length that the frame which is too long announced.
   uint64_t announced() const { return announced_; }
-  // Bytes of a frame whose rest has not come.
-  size_t pending() const { return partial_.size(); }
+  // Bytes that are kept: of a frame whose rest has not come, or of all that is paused.
+  size_t pending() const {
+    return partial_.size() - (view_.data() == partial_.data() ? position_ : 0);
+  }
 
  private:
   // Moves what is left of the fed bytes to `partial_`.
@@ -49,6 +54,7 @@ class FrameReader {
   std::string partial_;
   std::string_view view_;  // what is being cut: the fed bytes, or all of `partial_`
   size_t position_ = 0;    // in `view_`
+  size_t last_ = 0;        // where the last frame began
   uint64_t announced_ = 0;
   bool broken_ = false;
 };

@@ -10,6 +10,7 @@
 
 #include "node/local/clock.h"
 #include "node/local/codec.h"
+#include "node/local/frame_form.h"
 #include "node/local/session_server.h"
 #include "node/local/socket_io.h"
 #include "node/local/steps.h"
@@ -21,8 +22,8 @@ namespace {
 using google::protobuf::Arena;
 using What = RefusedOutside::What;
 
-// What a dead process had sent lies in its socket; this many reads are more than a socket holds.
-constexpr int kLastReads = 64;
+// So many bytes of answers are encoded and sent before more are made.
+constexpr uint64_t kAnswerBytesAtOnce = 1 << 20;
 
 Answer WrongAttachFds(uint32_t found) {
   return {Code::kInvalid,
@@ -78,7 +79,8 @@ void SessionServer::Handle(Session* session, uint32_t events) {
   if ((events & EPOLLOUT) != 0) Flush(session);
   if (session->closed) return;
   if (session->reading && !session->ending) {
-    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) Read(session);
+    // One that waits is gone on with at the end of this turn.
+    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && !session->waiting) Read(session);
   } else if ((events & (EPOLLHUP | EPOLLERR)) != 0) {
     Close(session);  // nobody is there to read the answers, and nothing more is wanted of it
   }
@@ -95,8 +97,14 @@ bool SessionServer::Read(Session* session) {
     return false;
   }
   session->reader.Feed({buffer_.data(), received.bytes});
+  HandleFrames(session, Now() + options_.turn_max);
+  return !session->ending;
+}
+
+void SessionServer::HandleFrames(Session* session, Nanos until) {
+  session->waiting = false;
   std::string_view frame;
-  while (!session->ending) {
+  while (!session->ending && !session->closed) {
     const FrameReader::Result next = session->reader.Next(&frame);
     if (next == FrameReader::Result::kNeedMore) break;
     if (next == FrameReader::Result::kTooLong) {
@@ -106,11 +114,15 @@ bool SessionServer::Read(Session* session) {
                  " are allowed; split it");
       break;
     }
-    HandleFrame(session, frame);
+    const bool whole = HandleFrame(session, frame, until);
     FlushDirty();
+    const bool stop = Now() >= until || !session->reading;
+    if (!whole || stop) session->reader.Pause(/*again=*/!whole);
+    session->waiting = stop && session->reader.pending() > 0;
+    if (stop) break;
   }
   FlushDirty();
-  return !session->ending;
+  UpdateEvents(session);
 }
 
 void SessionServer::KeepFds(Session* session, bool lost) {
@@ -122,27 +134,51 @@ void SessionServer::KeepFds(Session* session, bool lost) {
   fds_.clear();  // nobody asked for the others
 }
 
-void SessionServer::HandleFrame(Session* session, std::string_view bytes) {
-  arena_used_ = true;
-  auto* frame = Arena::CreateMessage<v1::ClientFrame>(&arena_);
-  if (!frame->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    Refuse(session, What::kFrameMalformed, Code::kInvalid,
-           "frame: found " + std::to_string(bytes.size()) + " bytes that are no ClientFrame");
-    return;
+bool SessionServer::HandleFrame(Session* session, std::string_view bytes, Nanos until) {
+  if (session->frame_at == 0 && !CheckFrame(session, bytes)) return true;
+  while (const auto message = NextMessage(bytes, &session->frame_at)) {
+    HandleMessage(session, *message);
+    if (session->ending) break;
+    const bool much = session->answer_bytes >= kAnswerBytesAtOnce;
+    if (session->frame_at < bytes.size() && (much || Now() >= until)) return false;
   }
-  if (frame->messages_size() > static_cast<int>(limits::kMessagesPerFrame)) {
-    Refuse(session, What::kFrameTooManyMessages, Code::kLimit,
-           "frame: found " + std::to_string(frame->messages_size()) + " messages; at most " +
-               std::to_string(limits::kMessagesPerFrame) + " are allowed; split it");
-    return;
-  }
-  for (const v1::ClientMessage& message : frame->messages()) {
-    if (session->ending) return;
-    HandleMessage(session, message);
-  }
+  session->frame_at = 0;
+  return true;
 }
 
-void SessionServer::HandleMessage(Session* session, const v1::ClientMessage& message) {
+// Ends the session if it is none.
+bool SessionServer::CheckFrame(Session* session, std::string_view bytes) {
+  const FrameForm form = CheckForm(bytes);
+  if (form == FrameForm::kGood) return true;
+  const std::string found = "frame: found " + std::to_string(bytes.size()) + " bytes ";
+  switch (form) {
+    case FrameForm::kGood:
+      break;
+    case FrameForm::kMalformed:
+      Refuse(session, What::kFrameMalformed, Code::kInvalid, found + "that are no ClientFrame");
+      break;
+    case FrameForm::kTooManyMessages:
+      Refuse(session, What::kFrameTooManyMessages, Code::kLimit,
+             found + "of more than " + std::to_string(limits::kMessagesPerFrame) +
+                 " messages, the most that are allowed; split it");
+      break;
+    case FrameForm::kTooManyFields:
+      Refuse(session, What::kFrameTooManyMessages, Code::kLimit,
+             found + "of more than " + std::to_string(limits::kFieldsPerFrame) +
+                 " fields, the most that are allowed; split it");
+      break;
+  }
+  return false;
+}
+
+void SessionServer::HandleMessage(Session* session, std::string_view bytes) {
+  arena_used_ = true;
+  auto& message = *Arena::CreateMessage<v1::ClientMessage>(&arena_);
+  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    Refuse(session, What::kFrameMalformed, Code::kInvalid,
+           "frame: found " + std::to_string(bytes.size()) + " bytes that are no ClientMessage");
+    return;
+  }
   const std::optional<Nanos> deadline = DecodeDeadline(message.deadline_ns());
   if (!deadline) {
     RefuseMessage(session, message.serial(), What::kMessageMalformed,
@@ -203,17 +239,6 @@ void SessionServer::HandleAttach(Session* session, uint64_t serial, Nanos deadli
     return;
   }
   Reached(step::kProcessWatched);
-}
-
-void SessionServer::ProcessGone(SessionId id) {
-  // What it had sent before it died counts: an End among it commits a store.
-  if (Session* session = Find(id); session != nullptr) {
-    for (int i = 0; i < kLastReads && !session->closed && !session->ending; ++i) {
-      if (!Read(session)) break;
-    }
-  }
-  Reached(step::kProcessExited);
-  Deliver(ProcessExited{id});
 }
 
 }  // namespace pando::local

@@ -30,16 +30,16 @@ SessionServer::SessionServer(const Options& options, EventLoop* loop, NodeCore* 
     : options_(options),
       loop_(loop),
       core_(core),
-      listener_(std::move(listener)),
       log_(std::move(log)),
       steps_(steps),
       processes_(loop, [this](SessionId session) { ProcessGone(session); }),
+      acceptor_(
+          loop, std::move(listener), [this](UniqueFd socket) { Accept(std::move(socket)); },
+          [this](int error) { SayPaused(error); }),
+      next_session_(options.first_session.value()),
       buffer_(limits::kReadBytesPerTurn),
       arena_block_(kArenaBlockBytes),
       arena_(ArenaIn(&arena_block_)) {
-  accept_watch_ = loop_->Watch(listener_.fd(), EPOLLIN, [this](uint32_t) { Accept(); });
-  PANDO_CHECK(accept_watch_ != EventLoop::WatchId::kNone) << "no room to watch the listener";
-  accepting_ = true;
   loop_->SetTurnEnd([this] { return EndTurn(); });
 }
 
@@ -57,9 +57,7 @@ void SessionServer::AddExtent(ExtentId extent, int fd) {
 }
 
 void SessionServer::StopAccepting() {
-  if (accepting_) loop_->Unwatch(accept_watch_, listener_.fd());
-  accepting_ = false;
-  accept_watch_ = EventLoop::WatchId::kNone;
+  acceptor_.Stop();
 }
 
 void SessionServer::Deliver(Input input) {
@@ -98,18 +96,25 @@ void SessionServer::Close(Session* session) {
   loop_->Unwatch(session->watch, session->socket.get());
   session->queue.clear();
   session->answers.clear();
+  session->reader = {};
+  Weigh(session);
   to_sweep_.push_back(session->id);
 }
 
 void SessionServer::UpdateEvents(Session* session) {
   if (session->closed) return;
-  const size_t waiting = session->queue.bytes();
+  Weigh(session);
+  const bool is_short = queue_bytes_ > options_.all_queues_bytes_max;
+  const uint64_t most = is_short ? std::min(limits::kQueueBytesWhenShort, options_.queue_bytes_max)
+                                 : options_.queue_bytes_max;
   // It is read again only when half of its queue has gone, lest it flips with every frame.
-  session->reading = session->reading ? waiting <= options_.queue_bytes_max
-                                      : waiting <= options_.queue_bytes_max / 2;
+  session->reading = session->queue.bytes() <= (session->reading ? most : most / 2);
+  if (session->reading && session->waiting && !std::exchange(session->resumable, true)) {
+    resumable_.push_back(session->id);
+  }
   uint32_t events = 0;
-  if (session->reading && !session->ending) events |= EPOLLIN;
-  if (!session->queue.empty()) events |= EPOLLOUT;
+  if (session->reading && !session->waiting && !session->ending) events |= EPOLLIN;
+  if (!session->queue.empty() && !session->resting) events |= EPOLLOUT;
   if (events == session->events) return;
   session->events = events;
   loop_->Rewatch(session->watch, session->socket.get(), events);
@@ -143,9 +148,10 @@ void SessionServer::Sweep() {
 Nanos SessionServer::EndTurn() {
   if (core_->next_deadline() <= Now()) Deliver(Tick{});
   FlushDirty();
+  GoOn();
   Sweep();
   if (after_turn_) after_turn_();
-  return core_->next_deadline();
+  return resumable_.empty() && dying_.empty() ? core_->next_deadline() : Now();
 }
 
 void SessionServer::Log(LogLine::Level level, std::string event,

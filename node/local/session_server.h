@@ -1,18 +1,21 @@
 // The node's side of the local protocol: sockets in, NodeCore steps, frames out.
 //
 //   accept ─► read (64 KiB a turn) ─► frame ─► message ─► NodeCore::Step ─► answers ─► one frame
-//   pidfd fires ─► ProcessExited            socket ends ─► SessionClosed
+//   pidfd fires ─► last words ─► ProcessExited            socket ends ─► SessionClosed
 //
 // Invariants:
 //  1. One message is one step; all answers to one incoming frame go into one NodeFrame (more only
-//     if it would be too long, or brings more descriptors than one message can).
+//     if they are long or take long, or bring more descriptors than one message can).
 //  2. Whatever one session sends, or does not read, is felt by that session alone: a bad message is
 //     answered, a bad frame ends its session with one answer and one log line, a full queue stops
-//     the reading of that session.
+//     the reading of that session, in mid-frame if need be; and whose messages take long, or who
+//     dies with much unread, is gone on with in later turns.
 //  3. Every session that the core heard of as opened is closed once; every process that attached is
-//     reported as gone once, for each of its sessions, whichever comes first.
+//     reported as gone once, for each of its sessions that the core has not forgotten.
 //  4. In each session an extent's memfd is sent once, with or before the first frame that names one
 //     of its pages.
+//  5. What sessions may leave in memory, half frames and unread answers, is bounded for all of them
+//     together.
 //
 // It decides nothing about claims or pages: that is the core's. Owner thread only.
 #ifndef PANDO_NODE_LOCAL_SESSION_SERVER_H_
@@ -21,6 +24,7 @@
 #include <google/protobuf/arena.h>
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <span>
@@ -32,6 +36,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "node/core/limits.h"
 #include "node/core/node_core.h"
+#include "node/local/acceptor.h"
 #include "node/local/event_loop.h"
 #include "node/local/listener.h"
 #include "node/local/process_watch.h"
@@ -39,7 +44,6 @@
 #include "radix/base/steps.h"
 
 namespace pando::v1 {
-class ClientMessage;
 class NodeFrame;
 }  // namespace pando::v1
 
@@ -49,8 +53,14 @@ class SessionServer {
  public:
   struct Options {
     BootId boot_id;
+    // Sessions are numbered from here on; drawn anew in each life, as NodeCore's claims are.
+    SessionId first_session{1};
+    // Open, or closed while their process holds something: each takes two descriptors at most.
     uint32_t sessions_max = limits::kSessions;
     uint64_t queue_bytes_max = limits::kQueueBytesPerSession;
+    uint64_t all_queues_bytes_max = limits::kQueueBytes;
+    uint64_t half_frames_bytes_max = limits::kHalfFrameBytes;
+    Nanos turn_max = limits::kTurn;
   };
   using LogSink = std::function<void(const LogLine&)>;
 
@@ -78,8 +88,8 @@ class SessionServer {
 
  private:
   // accepting.cc
-  void Accept();
-  void PauseAccepting(int error);
+  void Accept(UniqueFd socket);
+  void SayPaused(int error);
   void Open(UniqueFd socket);
   void RefuseSession(const UniqueFd& socket);
 
@@ -88,12 +98,27 @@ class SessionServer {
   // Reads once; false: nothing (more) to read.
   bool Read(Session* session);
   void KeepFds(Session* session, bool lost);
-  void HandleFrame(Session* session, std::string_view bytes);
-  void HandleMessage(Session* session, const v1::ClientMessage& message);
+  // Handles what was read until `until`; what is left waits for a later turn.
+  void HandleFrames(Session* session, Nanos until);
+  // False: there is more of it.
+  bool HandleFrame(Session* session, std::string_view bytes, Nanos until);
+  bool CheckFrame(Session* session, std::string_view bytes);
+  void HandleMessage(Session* session, std::string_view bytes);
   // Answers a message that does not reach the core.
   void RefuseMessage(Session* session, uint64_t serial, RefusedOutside::What what, Answer answer);
   void HandleAttach(Session* session, uint64_t serial, Nanos deadline, RequestBody body);
-  void ProcessGone(SessionId session);
+  void ProcessGone(SessionId session) { dying_.push_back(session); }
+
+  // going_on.cc
+  // Goes on with those who wait, and with those whose process has gone, for a turn's time.
+  void GoOn();
+  void GoOnWaiting(Nanos until);
+  void GoOnDying(Nanos until);
+  // False: all that it said has been handled, as far as that counts.
+  bool HearLastWords(Session* session, Nanos until);
+  // Keeps the sums of half frames and unread answers; a half frame that is one too many ends.
+  void Weigh(Session* session);
+  void EndOldestHalfFrame();
 
   // answering.cc
   void CarryOut(Output output);
@@ -104,6 +129,7 @@ class SessionServer {
   void SendFrame(v1::NodeFrame** frame, Session* session);
   v1::NodeFrame* NewFrame();
   void Flush(Session* session);
+  void Rest(Session* session, int error);
 
   // session_server.cc
   void CountRefused(RefusedOutside::What what) { Deliver(RefusedOutside{what}); }
@@ -125,18 +151,21 @@ class SessionServer {
   const Options options_;
   EventLoop* const loop_;
   NodeCore* const core_;
-  Listener listener_;
-  EventLoop::WatchId accept_watch_ = EventLoop::WatchId::kNone;
-  bool accepting_ = false;
   LogSink log_;
   StepListener* const steps_;
   ProcessWatch processes_;
+  Acceptor acceptor_;
   std::function<void()> after_turn_;
   std::function<void(Output&&)> others_;
 
   absl::flat_hash_map<SessionId, std::unique_ptr<Session>> sessions_;
-  uint64_t last_session_ = 0;
-  std::vector<int> extent_fds_;  // by ExtentId; -1: unknown
+  uint64_t next_session_;
+  uint64_t remembered_ = 0;                    // sessions that the core has not forgotten
+  std::deque<SessionId> resumable_;            // wait, and may go on
+  std::deque<SessionId> dying_;                // their process has gone, and the core is to be told
+  uint64_t half_bytes_ = 0, queue_bytes_ = 0;  // of all sessions
+  uint64_t last_half_ = 0;                     // Session::half_since
+  std::vector<int> extent_fds_;                // by ExtentId; -1: unknown
 
   // Reused from turn to turn, so that a frame costs no allocation of its own.
   std::vector<char> buffer_;

@@ -93,6 +93,8 @@ absl::Status Node::Start() {
   if (!listener.ok()) return listener.status();
   local::SessionServer::Options server;
   server.boot_id = facts_.boot_id;
+  server.sessions_max = *sessions_max;
+  server.first_session = SessionId(FirstId());
   server_ = std::make_unique<local::SessionServer>(
       server, &loop_, &core_, *std::move(listener),
       [log = log_](const LogLine& line) { log->Write(line); }, steps_);
@@ -116,7 +118,7 @@ absl::Status Node::ServeAdmin() {
   source.ready = [this] { return ready_.load(); };
   source.facts = facts_;
   absl::StatusOr<std::unique_ptr<control::AdminServer>> admin =
-      control::AdminServer::Start(hidden, std::move(source));
+      control::AdminServer::Start(std::move(source));
   if (!admin.ok()) return admin.status();
   admin_ = *std::move(admin);
   admin_listener_ =

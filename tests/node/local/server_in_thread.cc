@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "node/local/clock.h"
 #include "node/local/codec.h"
@@ -49,6 +50,11 @@ ServerInThread::ServerInThread(uint32_t extents, SessionServer::Options options)
     server_->AddExtent(ExtentId(i), extents_.back().get());
     server_->Deliver(ExtentReady{ExtentId(i)});
   }
+  steps_ = core_.status().counters.steps;
+  server_->SetAfterTurn([this] {
+    const uint64_t steps = core_.status().counters.steps;
+    steps_in_one_turn_ = std::max(steps_in_one_turn_, steps - std::exchange(steps_, steps));
+  });
   thread_ = std::thread([this] { loop_.Run(); });
 }
 
@@ -64,6 +70,12 @@ CoreStatus ServerInThread::status() {
   CoreStatus status;
   PANDO_CHECK(loop_.RunAndWait([&] { status = core_.status(); }, kWait)) << "the loop is stuck";
   return status;
+}
+
+uint64_t ServerInThread::StepsInOneTurn() {
+  uint64_t steps = 0;
+  PANDO_CHECK(loop_.RunAndWait([&] { steps = steps_in_one_turn_; }, kWait)) << "the loop is stuck";
+  return steps;
 }
 
 std::string ServerInThread::SelfCheck() {

@@ -32,6 +32,8 @@ class ServerInThread {
   bool WaitFor(const std::function<bool(const CoreStatus&)>& good);
   // How many log lines there were with this event.
   size_t Logged(const std::string& event);
+  // The most steps that the core took in one turn of the loop.
+  uint64_t StepsInOneTurn();
 
  private:
   std::string folder_, path_;
@@ -39,6 +41,7 @@ class ServerInThread {
   NodeCore core_;
   std::vector<UniqueFd> extents_;
   std::unique_ptr<SessionServer> server_;
+  uint64_t steps_ = 0, steps_in_one_turn_ = 0;  // the loop's thread
   std::mutex mutex_;
   std::vector<LogLine> lines_;  // guarded by mutex_
   std::thread thread_;

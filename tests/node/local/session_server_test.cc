@@ -160,6 +160,7 @@ TEST(SessionServer, StrayFdsAreClosed) {
   EXPECT_EQ(OpenFds(), before);
 }
 
+// FAULTS C3: and no longer than one of their sessions is there.
 TEST(SessionServer, ProcessesAreWatchedOnceHoweverOftenTheyAttach) {
   ServerInThread server;
   const size_t before = OpenFds();
@@ -169,7 +170,11 @@ TEST(SessionServer, ProcessesAreWatchedOnceHoweverOftenTheyAttach) {
   }
   ASSERT_TRUE(
       server.WaitFor([&](const CoreStatus&) { return server.Logged("session.closed") == 20; }));
-  EXPECT_LE(OpenFds(), before + 1) << "one pidfd of this process";
+  EXPECT_TRUE(server.WaitFor([&](const CoreStatus&) { return OpenFds() == before; }));
+  RawEngine first(server.path()), second(server.path());
+  ExpectAttached(&first, "first");
+  ExpectAttached(&second, "second");
+  EXPECT_EQ(OpenFds(), before + 5) << "two ends of two sockets, one pidfd";
 }
 
 // ---- FAULTS G2: garbage
