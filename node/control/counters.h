@@ -102,8 +102,10 @@ inline constexpr auto kCounters = [] {
       NamedCounter{"pages_stored", "", "Pages committed by stores", Of<&C::pages_stored>},
       NamedCounter{"pages_bad", "", "Pages that a load found bad and that were dropped, each once",
                    Of<&C::pages_bad>},
-      NamedCounter{"pages_given_up", "", "Pages of stores that failed or came too late",
-                   Of<&C::pages_given_up>},
+      NamedCounter{
+          "pages_given_up", "",
+          "Pages that a shard began to store and did not commit: failed, too late, given up",
+          Of<&C::pages_given_up>},
       NamedCounter{"reserve_full", "", "Reserve requests that found no page to be had",
                    Of<&C::reserve_full>},
       NamedCounter{"reserve_in_flight", "",
