@@ -129,7 +129,7 @@ void Cluster::CarryOut(Output&& output) {
       [this](auto&& one) {
         using T = std::decay_t<decltype(one)>;
         if constexpr (std::is_same_v<T, SendAnswer> || std::is_same_v<T, CloseSession> ||
-                      std::is_same_v<T, LogLine>) {
+                      std::is_same_v<T, SessionForgotten> || std::is_same_v<T, LogLine>) {
           PANDO_CHECK(false) << "an output of sessions";
         } else {
           Do(std::forward<decltype(one)>(one));
