@@ -220,9 +220,14 @@ TEST(SessionServer, TooManyMessagesInAFrame) {
     *frame.add_messages() = ProbeMessage(i + 1, 0, 1);
   }
   ASSERT_TRUE(engine.Send(FrameOf(frame)));
-  const auto answers = engine.Receive();
-  ASSERT_TRUE(answers.has_value());
-  EXPECT_EQ(answers->messages_size(), static_cast<int>(limits::kMessagesPerFrame));
+  // In one frame, or in more if they took longer than a turn.
+  uint32_t answered = 0;
+  while (answered < limits::kMessagesPerFrame) {
+    const auto answers = engine.Receive();
+    ASSERT_TRUE(answers.has_value());
+    answered += static_cast<uint32_t>(answers->messages_size());
+  }
+  EXPECT_EQ(answered, limits::kMessagesPerFrame);
 
   *frame.add_messages() = ProbeMessage(1, 0, 1);
   ASSERT_TRUE(engine.Send(FrameOf(frame)));
