@@ -101,7 +101,7 @@ struct Claim {
   uint64_t boot_id = 0;  // the node's life that gave it
   uint64_t id = 0;       // 0: none
   explicit operator bool() const { return id != 0; }
-  friend auto operator<=>(const Claim&, const Claim&) = default;
+  friend bool operator==(const Claim&, const Claim&) = default;
 };
 
 struct AcquireResult {

@@ -1,6 +1,7 @@
 #include "client/prompt_check.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "client/limits.h"
@@ -78,7 +79,9 @@ Objection CheckClaims(std::span<const Claim> claims) {
     return Limit("claims in a call", claims.size(), limits::kClaimsPerMessage);
   }
   std::vector<Claim> sorted(claims.begin(), claims.end());
-  std::sort(sorted.begin(), sorted.end());
+  std::sort(sorted.begin(), sorted.end(), [](const Claim& a, const Claim& b) {
+    return std::pair(a.boot_id, a.id) < std::pair(b.boot_id, b.id);
+  });
   if (std::any_of(claims.begin(), claims.end(), [](Claim claim) { return !claim; }))
     return Invalid("claim 0 is no claim");
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());

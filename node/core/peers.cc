@@ -104,12 +104,12 @@ bool Peers::Take(PeerAnswered& answered) {
   if (answer == nullptr) {
     Lose(id, peer, answered.why.empty() ? "an answer that is none" : answered.why);
   } else {
-    Greeted(id, peer, std::move(*answer));
+    Greeted(id, peer, *answer);
   }
   return true;
 }
 
-void Peers::Greeted(PeerId id, Peer* peer, HelloAnswer answer) {
+void Peers::Greeted(PeerId id, Peer* peer, const HelloAnswer& answer) {
   peer->heard = context_->now;
   peer->lost = 0;
   const PeerHello& hello = answer.hello;

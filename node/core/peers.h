@@ -132,7 +132,7 @@ class Peers {
 
   Peer* FindStream(uint64_t stream, PeerId* id);
   void SayHello(PeerId id, Peer* peer);
-  void Greeted(PeerId id, Peer* peer, HelloAnswer answer);
+  void Greeted(PeerId id, Peer* peer, const HelloAnswer& answer);
   void OpenFeed(PeerId id, Peer* peer);
   void CloseStream(PeerId id, Peer* peer);
   void Lose(PeerId id, Peer* peer, const std::string& why);

@@ -51,11 +51,11 @@ void Tickets::End(Computations::iterator it) {
 
 // ---- Tickets
 
-uint64_t Tickets::Issue(Ticket ticket) {
+uint64_t Tickets::Issue(const Ticket& ticket) {
   const uint64_t id = next_++;
   by_request_[KeyOf(ticket.request)] = id;
   times_.emplace(DueAt(ticket), id);
-  tickets_.emplace(id, std::move(ticket));
+  tickets_.emplace(id, ticket);
   return id;
 }
 

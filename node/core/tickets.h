@@ -68,7 +68,7 @@ class Tickets {
   // The request will not make its blocks: they found no room, or it is over.
   void StopComputing(const RequestRef& request);
 
-  uint64_t Issue(Ticket ticket);
+  uint64_t Issue(const Ticket& ticket);
   Ticket* Find(ReplicaNumber replica, uint64_t id);
   // From now on it waits; a maker that moves, and time, make it due.
   void SetWait(uint64_t id, const Wait& wait);
