@@ -28,6 +28,9 @@ constexpr Nanos kViewOutlives = 30 * kSecond;
 constexpr Nanos kBreakerFirst = 1 * kSecond;
 constexpr Nanos kBreakerMost = 60 * kSecond;
 constexpr Nanos kRateBelieved = 30 * kSecond;
+// A short pull measures the round trip, not the rate; unless it is slow beyond that.
+constexpr uint64_t kBytesToMeasure = 1ull << 20;
+constexpr Nanos kSlow = 50 * kMillisecond;
 constexpr double kRateWeight = 0.3;  // of the last pull
 constexpr uint64_t kSweepPlaces = 4096;
 
@@ -358,6 +361,7 @@ void Peers::CountPull(PeerId id, const Pulled& pulled) {
   peer.counted.pages_failed += pulled.failed;
   peer.counted.pull_micros += static_cast<uint64_t>(std::max<Nanos>(pulled.took, 0)) / 1000;
   if (pulled.took <= 0 || pulled.bytes == 0) return;
+  if (pulled.bytes < kBytesToMeasure && pulled.took < kSlow) return;
   const double rate = static_cast<double>(pulled.bytes) * 1e9 / static_cast<double>(pulled.took);
   peer.rate = peer.rate <= 0 ? rate : peer.rate + kRateWeight * (rate - peer.rate);
   peer.rate_at = context_->now;
