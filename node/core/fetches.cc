@@ -15,7 +15,7 @@ constexpr Nanos kSecond = 1'000 * kMillisecond;
 constexpr uint64_t kFetchBit = uint64_t{1} << 63;
 
 constexpr Nanos kGrantTimeout = 2 * kSecond;
-constexpr Nanos kRoundTrips = 2 * kMillisecond;  // of grant and pull, beside the bytes
+constexpr Nanos kRoundTrips = 2 * kMillisecond;  // of a grant, beside the pull
 // A fetch may take so many times as long as it should, and never longer than the last.
 constexpr Nanos kPatience = 4;
 constexpr Nanos kPatienceLeast = 1 * kSecond;
@@ -54,12 +54,11 @@ bool PeersFault(PullStatus status) {
 
 // How long the holder's pages take, as far as is known; 0: not known.
 Nanos Fetches::PullTime(const Wanted& wanted, const Peers::Holder& holder) const {
-  const std::optional<double> rate = peers_->Rate(holder.peer);
-  if (!rate) return 0;
   const SpaceShape& shape = context_->cache.shape(wanted.match.space);
   const double bytes = static_cast<double>(holder.blocks) * shape.shards *
                        static_cast<double>(shape.page_bytes.value());
-  return kRoundTrips + static_cast<Nanos>(bytes / *rate * 1e9);
+  const std::optional<Nanos> pull = peers_->PullTime(holder.peer, bytes);
+  return pull ? kRoundTrips + *pull : 0;
 }
 
 // The deepest holder that is faster than computing what it has.

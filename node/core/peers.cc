@@ -27,17 +27,20 @@ constexpr Nanos kSilence = 16 * kSecond;
 constexpr Nanos kViewOutlives = 30 * kSecond;
 constexpr Nanos kBreakerFirst = 1 * kSecond;
 constexpr Nanos kBreakerMost = 60 * kSecond;
-constexpr Nanos kRateBelieved = 30 * kSecond;
-// A short pull measures the round trip, not the rate; unless it is slow beyond that.
+constexpr Nanos kMeasureBelieved = 30 * kSecond;
+// A shorter pull says how long a round trip takes, or a new connection, and nothing of the rate.
 constexpr uint64_t kBytesToMeasure = 1ull << 20;
-constexpr Nanos kSlow = 50 * kMillisecond;
-constexpr double kRateWeight = 0.3;  // of the last pull
+constexpr double kLastWeight = 0.3;  // of the last pull
 constexpr uint64_t kSweepPlaces = 4096;
 
 std::string Hex(uint64_t value) {
   std::ostringstream out;
   out << std::hex << std::setw(16) << std::setfill('0') << value;
   return std::move(out).str();
+}
+
+double Smooth(double before, double last) {
+  return before <= 0 ? last : before + kLastWeight * (last - before);
 }
 
 // Twice as long after each failure; a little apart for different peers.
@@ -239,7 +242,7 @@ void Peers::Over(PeerId id, Peer* peer) {
   CloseStream(id, peer);
   peer->reader.Lost();
   peer->boot = BootId();
-  peer->rate = 0;
+  peer->rate = peer->latency = 0;
   peer->broken = 0;
   peer->closed_until = 0;
   peer->totals.reset();
@@ -335,10 +338,12 @@ std::optional<PeerId> Peers::MakerOf(uint64_t key) const {
 
 // ---- What came of it
 
-std::optional<double> Peers::Rate(PeerId id) const {
+std::optional<Nanos> Peers::PullTime(PeerId id, double bytes) const {
   const Peer& peer = *peers_.at(id);
-  if (peer.rate <= 0 || context_->now - peer.rate_at > kRateBelieved) return std::nullopt;
-  return peer.rate;
+  const bool measured = peer.rate > 0 || peer.latency > 0;
+  if (!measured || context_->now - peer.measured_at > kMeasureBelieved) return std::nullopt;
+  const double pulling = peer.rate > 0 ? bytes / peer.rate * 1e9 : 0;
+  return static_cast<Nanos>(peer.latency + pulling);
 }
 
 void Peers::CountGrant(PeerId id, PeerCode code) {
@@ -361,10 +366,14 @@ void Peers::CountPull(PeerId id, const Pulled& pulled) {
   peer.counted.pages_failed += pulled.failed;
   peer.counted.pull_micros += static_cast<uint64_t>(std::max<Nanos>(pulled.took, 0)) / 1000;
   if (pulled.took <= 0 || pulled.bytes == 0) return;
-  if (pulled.bytes < kBytesToMeasure && pulled.took < kSlow) return;
-  const double rate = static_cast<double>(pulled.bytes) * 1e9 / static_cast<double>(pulled.took);
-  peer.rate = peer.rate <= 0 ? rate : peer.rate + kRateWeight * (rate - peer.rate);
-  peer.rate_at = context_->now;
+  const auto took = static_cast<double>(pulled.took);
+  if (pulled.bytes < kBytesToMeasure) {
+    peer.latency = Smooth(peer.latency, took);
+  } else {
+    peer.rate = Smooth(peer.rate, static_cast<double>(pulled.bytes) * 1e9 / took);
+    peer.latency = std::min(peer.latency, took);  // it cannot be longer than all of this
+  }
+  peer.measured_at = context_->now;
 }
 
 void Peers::Failed(PeerId id, const std::string& why) {

@@ -83,8 +83,9 @@ class Peers {
   const std::string& data_address(PeerId peer) const { return peers_.at(peer)->data_address; }
   // Of this life, and it can be asked.
   bool Connected(PeerId peer, BootId boot) const;
-  // Bytes a second, as measured lately; nullopt: not yet, or too long ago to be believed.
-  std::optional<double> Rate(PeerId peer) const;
+  // How long pulling so many bytes takes, by what was measured lately: the latency of short pulls
+  // and the rate of long ones. nullopt: nothing was, or too long ago to be believed.
+  std::optional<Nanos> PullTime(PeerId peer, double bytes) const;
   void CountGrant(PeerId peer, PeerCode code);
   // A pull that ended, and what came of it.
   struct Pulled {
@@ -122,8 +123,9 @@ class Peers {
     Nanos lost = 0;          // since when it cannot be reached; 0: it can
     uint32_t broken = 0;     // fetches that failed in a row
     Nanos closed_until = 0;  // the breaker
-    double rate = 0;         // bytes a second
-    Nanos rate_at = 0;
+    double rate = 0;         // bytes a second, of long pulls; 0: not measured
+    double latency = 0;      // ns, of short pulls; 0: not measured
+    Nanos measured_at = 0;
     std::optional<NodeTotals> totals;
     Nanos totals_at = 0;
     PeerStatus counted;  // its counters

@@ -197,6 +197,26 @@ TEST_F(Fetch, FetchesOnlyWhatIsFasterThanComputing) {  // FAULTS E8
   ExpectRest();
 }
 
+TEST_F(Fetch, AShortPullThatWasSlowDoesNotForbidLongOnes) {  // FAULTS E8
+  ClusterDriver::Options options;
+  options.prefill_tokens_per_s = 2'000;  // 12 blocks take 96 ms, 48 take 384
+  options.page_bytes = Bytes(64 << 10);
+  Start(2, options);
+  bool connected = false;
+  cluster->net().transfers().SetFate([&](const auto&, const auto&, LoopbackMessage) {
+    return LoopbackFate{.delay = (std::exchange(connected, true) ? 1 : 130) * kMillisecond};
+  });
+  EXPECT_EQ(cluster->Get(1, prompt), kBlocks) << "the first pays for the connection";
+  const PromptData longer = BlocksPrompt(2, 48), again = BlocksPrompt(3, kBlocks);
+  cluster->Compute(0, longer);
+  cluster->Compute(0, again);
+  cluster->Advance(kTold);
+  EXPECT_EQ(cluster->Get(1, again), 0u) << "a short one may take as long again";
+  EXPECT_EQ(cluster->Get(1, longer), 48u);
+  EXPECT_EQ(cluster->Get(1, again), kBlocks) << "a long one was faster than that";
+  ExpectRest();
+}
+
 TEST_F(Fetch, APageThatCameWrongIsNeverServed) {  // FAULTS B6, G4
   Start(3);
   uint32_t pages = 0;
