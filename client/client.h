@@ -10,17 +10,16 @@
 // What an engine may rely on:
 //  1. No call blocks, except Wait, WaitUntil and WaitAttached, which end at their deadline.
 //  2. Any failure is a miss: node absent, deadline passed, refused. Nothing throws, nothing aborts
-//  the engine.
-//     A broken invariant in here ends the session, not the process.
+//     the engine. A broken invariant in here ends the session, not the process.
 //  3. Pages are touched only between an accepted Begin and its End; after the node is lost,
-//  mappings
-//     stay valid until the last Hold is gone, and only then the client attaches again, by itself.
+//     mappings stay valid until the last Hold is gone, and only then the client attaches again, by
+//     itself.
 //  4. What a late answer brings (a claim nobody waits for) is given back.
 //  5. After fork, the child's calls fail with kUnavailable and touch neither socket nor memory.
 //  6. No thread is started. Progress is made inside the calls: whatever an engine calls, Start...
-//  and Wait alone as well, also finds a node that has come, or come back. A session that has
-//  nothing to ask calls Poll now and then, as at each step of its engine: a replica gets no claims
-//  while one of its sessions is not attached.
+//     and Wait alone as well, also finds a node that has come, or come back. A session that has
+//     nothing to ask calls Poll now and then, as at each step of its engine: a replica gets no
+//     claims while one of its sessions is not attached.
 //
 // Threads: a Client is used by one thread at a time; a Hold's Load and Store may run on any thread,
 // also several at once on different pages.

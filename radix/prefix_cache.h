@@ -13,14 +13,12 @@
 //
 // Invariants (CheckInvariants tests them all):
 //  1. A block is visible (found by Find) only if it and all its ancestors are complete: the pages
-//  of
-//     all shards committed.
+//     of all shards committed.
 //  2. Two blocks are the same only if tokens, extra bytes and scope path of the whole chain above
-//  are
-//     equal. Hashes only choose what is compared.
+//     are equal. Hashes only choose what is compared.
 //  3. Only tails of leaves that nobody pins are evicted; whatever is resident is reachable.
 //  4. Every page of an extent is in exactly one state; the states sum to all pages
-//  (pages/page_table.h).
+//     (pages/page_table.h).
 //  5. A {page, generation} or {run, generation} is never used twice.
 //  6. An operation happens whole or leaves everything as it was; when memory for the index itself
 //     cannot be had it says so (kNoMemory) and has changed nothing.

@@ -4,8 +4,7 @@
 //   Done, its life, the guest's end, drain ─► RevokeOffer ─ ─ ─► GrantEnded ─► pages released
 //
 //  1. Content decides: a grant is given only for blocks whose whole chain of tokens, extra bytes
-//  and
-//     scopes the guest has sent, or had sent for a live grant of its own (FAULTS A8, G4).
+//     and scopes the guest has sent, or had sent for a live grant of its own (FAULTS A8, G4).
 //  2. Owner's rule: pages are held, and so neither evicted nor reused, until the transfer engine
 //     says that nothing of the grant is under way any more, whatever the guest does (FAULTS B2,
 //     D6).

@@ -22,7 +22,7 @@
 //
 // Invariants:
 //  1. Every page of an owned extent is in exactly one state; the counts of a space sum to its
-//  pages.
+//     pages.
 //  2. {page, generation} is never used twice: a page that becomes free gets a new generation, also
 //     when its extent moves to another space. A page whose generations are used up stays
 //     quarantined.

@@ -9,7 +9,7 @@
 //
 // Invariants:
 //  1. A run has 1 .. kRunBlocksMax blocks, all in one scope path; only the root of a space has
-//  none.
+//     none.
 //  2. No two children of a run begin with equal blocks (tokens, extra bytes, scope path).
 //  3. Keys are computed when first needed: a run with children knows its end key.
 //  4. Walk changes nothing. Split, Merge and Prepare happen whole or change nothing, and say so;

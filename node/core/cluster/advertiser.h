@@ -9,8 +9,7 @@
 //     takes another's place only if it is twice as hot, so that nothing goes to and fro.
 //  3. A block is told once, in however many tiers it is, and gone with the last of them. FAULTS E2
 //  4. What came and went between two flushes costs nothing. Removes go from the leaves up, adds
-//  from
-//     the root down.
+//     from the root down.
 //  5. Deltas are made once for all subscribers and the newest `backlog` bytes of them kept. A
 //     subscriber that is further behind gets a snapshot instead. It is read off the blocks part by
 //     part while deltas go on, so that a subscriber costs a few words, however slow. FAULTS E5

@@ -5,8 +5,7 @@
 //                  └─────────────────────┴───► wants_snapshot() ◄────────┘
 //
 //  1. After a complete snapshot and the deltas behind it the view is exactly what the peer tells:
-//  the
-//     digest of each delta says so. FAULTS E1
+//     the digest of each delta says so. FAULTS E1
 //  2. A piece that is not the next one, or that says nothing that can be, changes nothing but this
 //     reader: it then wants a snapshot and takes nothing else. Other peers' readers do not notice.
 //     FAULTS E4

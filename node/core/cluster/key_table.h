@@ -8,9 +8,8 @@
 //                                                after home(hash) = high bits x homes
 //
 //  1. In a segment hashes grow with the place, and no place between an entry's home and the entry
-//  is
-//     empty. So a search goes from the home up to the first hash that is not smaller, and a segment
-//     is copied into a larger one in one pass.
+//     is empty. So a search goes from the home up to the first hash that is not smaller, and a
+//     segment is copied into a larger one in one pass.
 //  2. A segment has about kEntriesPerSegment entries, and an operation copies at most two of them.
 //  3. Places are 12 bytes and between 0.5 and 0.81 of them are used while the table grows.
 //
