@@ -41,7 +41,7 @@ std::optional<std::string> CheckHello(const PeerHello& mine, const PeerHello& th
                 " expected: run one version in the cluster");
   }
   if (theirs.seed_check != mine.seed_check) {
-    return "another key secret found: give all nodes of the cluster the same --key-secret-file";
+    return "another key secret found: give all nodes of the cluster the same --key-secret";
   }
   if (theirs.checksum_formula != mine.checksum_formula) {
     return Text("checksum formula ", theirs.checksum_formula, " found, ", mine.checksum_formula,
