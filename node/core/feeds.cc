@@ -25,34 +25,30 @@ void Feeds::Start(BootId boot, std::function<NodeTotals()> totals) {
 
 // ---- What there is to tell
 
-void Feeds::Changed() {
-  changed_ = true;
-}
-
 void Feeds::Appeared(std::optional<uint64_t> above, std::span<const uint64_t> keys) {
   try {
     advertiser_->Appeared(above, keys, Tier::kHost, context_->now);
   } catch (const std::bad_alloc&) {
     // Told by nobody: what lies below will have no parent, and not be told either.
   }
-  Changed();
+  changed_ = true;
 }
 
 void Feeds::Vanished(std::span<const uint64_t> keys) {
   advertiser_->Vanished(keys, Tier::kHost);
-  Changed();
+  changed_ = true;
 }
 
 void Feeds::PrefillBegan(std::span<const uint64_t> keys) {
   if (advertiser_ == nullptr) return;
   advertiser_->PrefillBegan(keys);
-  Changed();
+  changed_ = true;
 }
 
 void Feeds::PrefillEnded(std::span<const uint64_t> keys) {
   if (advertiser_ == nullptr) return;
   advertiser_->PrefillEnded(keys);
-  Changed();
+  changed_ = true;
 }
 
 void Feeds::Used(uint64_t key) {
@@ -69,7 +65,7 @@ void Feeds::Open(uint64_t id, const FeedRequest& request) {
                           ? advertiser_->Subscribe()
                           : advertiser_->Subscribe(request.boot, request.sequence);
   streams_.emplace(id, stream);
-  Changed();  // its first message is due
+  changed_ = true;  // its first message is due
 }
 
 void Feeds::Ready(uint64_t id) {

@@ -65,7 +65,6 @@ class Feeds : public BlockListener {
     Nanos totals_at = 0;  // they are due
   };
 
-  void Changed();
   void Send(uint64_t id, Stream* stream);
 
   CoreContext* context_;
