@@ -26,6 +26,7 @@
 
 #include "node/core/cluster/directory.h"
 #include "node/core/cluster/feed.h"
+#include "node/core/cluster/limits.h"
 #include "node/core/cluster/peer_id.h"
 
 namespace pando {
@@ -47,7 +48,7 @@ class FeedReader {
   struct Options {
     PeerId peer;
     uint64_t blocks_max = 64ull << 20;  // of the peer, told and being computed
-    uint64_t keys_per_piece = 1ull << 20;
+    uint64_t keys_per_piece = limits::kKeysPerPiece;
   };
 
   // Both directories are shared by all readers and outlive them. `prefilling` has what is being
