@@ -169,15 +169,15 @@ void Write(const FeedPiece& piece, v1::FeedMessage* out) {
 }
 
 void Write(const NodeTotals& totals, v1::NodeCounters* out) {
-  out->set_requests(totals.requests);
-  out->set_prompt(totals.prompt);
-  out->set_hit_engine(totals.hit_engine);
-  out->set_hit_device(totals.hit_device);
-  out->set_hit_host(totals.hit_host);
-  out->set_hit_disk(totals.hit_disk);
-  out->set_hit_peer(totals.hit_peer);
-  out->set_computed(totals.computed);
-  out->set_failed(totals.failed);
+  out->set_requests(totals.account.requests);
+  out->set_prompt(totals.account.prompt);
+  out->set_hit_engine(totals.account.hit_engine);
+  out->set_hit_device(totals.account.hit_device);
+  out->set_hit_host(totals.account.hit_host);
+  out->set_hit_disk(totals.account.hit_disk);
+  out->set_hit_peer(totals.account.hit_peer);
+  out->set_computed(totals.account.computed);
+  out->set_failed(totals.account.failed);
   out->set_pages(totals.pages);
   out->set_pages_free(totals.pages_free);
   out->set_blocks(totals.blocks);

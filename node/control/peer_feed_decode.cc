@@ -28,15 +28,15 @@ void ReadPiece(FieldReader* reader, const v1::FeedMessage& in, FeedPiece* out) {
 
 NodeTotals Totals(const v1::NodeCounters& in) {
   NodeTotals out;
-  out.requests = in.requests();
-  out.prompt = in.prompt();
-  out.hit_engine = in.hit_engine();
-  out.hit_device = in.hit_device();
-  out.hit_host = in.hit_host();
-  out.hit_disk = in.hit_disk();
-  out.hit_peer = in.hit_peer();
-  out.computed = in.computed();
-  out.failed = in.failed();
+  out.account.requests = in.requests();
+  out.account.prompt = in.prompt();
+  out.account.hit_engine = in.hit_engine();
+  out.account.hit_device = in.hit_device();
+  out.account.hit_host = in.hit_host();
+  out.account.hit_disk = in.hit_disk();
+  out.account.hit_peer = in.hit_peer();
+  out.account.computed = in.computed();
+  out.account.failed = in.failed();
   out.pages = in.pages();
   out.pages_free = in.pages_free();
   out.blocks = in.blocks();

@@ -49,16 +49,7 @@ void Write(const SpaceStatus& space, v1::Space* out) {
 }
 
 void Write(const NodeTotals& totals, v1::NodeTotals* out) {
-  v1::Account* account = out->mutable_account();
-  account->set_requests(totals.requests);
-  account->set_prompt(totals.prompt);
-  account->set_hit_engine(totals.hit_engine);
-  account->set_hit_device(totals.hit_device);
-  account->set_hit_host(totals.hit_host);
-  account->set_hit_disk(totals.hit_disk);
-  account->set_hit_peer(totals.hit_peer);
-  account->set_computed(totals.computed);
-  account->set_failed(totals.failed);
+  Write(totals.account, out->mutable_account());
   out->set_pages(totals.pages);
   out->set_pages_free(totals.pages_free);
   out->set_blocks(totals.blocks);

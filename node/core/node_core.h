@@ -22,6 +22,7 @@
 #include <variant>
 #include <vector>
 
+#include "node/core/account.h"
 #include "node/core/messages.h"
 #include "node/core/peer_messages.h"
 #include "radix/base/ids.h"
@@ -104,16 +105,6 @@ using Output =
 
 // ---- Reads
 // -----------------------------------------------------------------------------------------
-
-// The account, in tokens, of all settled requests: prompt == the sum of the hits + computed,
-// always.
-struct Account {
-  uint64_t requests = 0;
-  uint64_t prompt = 0;
-  uint64_t hit_engine = 0, hit_device = 0, hit_host = 0, hit_disk = 0, hit_peer = 0;
-  uint64_t computed = 0;
-  uint64_t failed = 0;  // part of computed: loaded, found bad or too late, computed after all
-};
 
 struct RefusedByCode {
   uint64_t invalid = 0, limit = 0, unknown = 0, unavailable = 0;

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "node/core/account.h"
 #include "node/core/cluster/feed.h"
 #include "node/core/cluster/peer_id.h"
 #include "node/core/messages.h"
@@ -107,9 +108,7 @@ struct FeedRequest {
 
 // peer.proto's NodeCounters: tokens where nothing else is said, since the node's start.
 struct NodeTotals {
-  uint64_t requests = 0, prompt = 0;
-  uint64_t hit_engine = 0, hit_device = 0, hit_host = 0, hit_disk = 0, hit_peer = 0;
-  uint64_t computed = 0, failed = 0;
+  Account account;
   uint64_t pages = 0, pages_free = 0, blocks = 0;
   uint64_t uptime_ms = 0;
 };

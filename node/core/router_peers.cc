@@ -24,17 +24,8 @@ void Router::Take(const PeersChanged& changed) {
 
 // What this node has counted, for those who add up the cluster.
 NodeTotals Router::Totals() const {
-  const Account& account = ledger_.account();
   NodeTotals totals;
-  totals.requests = account.requests;
-  totals.prompt = account.prompt;
-  totals.hit_engine = account.hit_engine;
-  totals.hit_device = account.hit_device;
-  totals.hit_host = account.hit_host;
-  totals.hit_disk = account.hit_disk;
-  totals.hit_peer = account.hit_peer;
-  totals.computed = account.computed;
-  totals.failed = account.failed;
+  totals.account = ledger_.account();
   for (uint32_t i = 0; i < spaces_.count(); ++i) {
     const SpaceStats stats = context_.cache.stats(SpaceId(i));
     const PageCounts& pages = stats.pages;

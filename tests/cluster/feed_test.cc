@@ -114,9 +114,9 @@ TEST(Feed, CountersTravel) {  // FAULTS F2
   const PeerStatus seen = cluster.peer(1, 0);
   const ClusterStatus own = cluster.node(0).status().cluster;
   ASSERT_TRUE(seen.totals);
-  EXPECT_EQ(seen.totals->prompt, prompt.tokens.size());
-  EXPECT_EQ(seen.totals->prompt, own.totals.prompt);
-  EXPECT_EQ(seen.totals->hit_host, 8 * kBlock);
+  EXPECT_EQ(seen.totals->account.prompt, prompt.tokens.size());
+  EXPECT_EQ(seen.totals->account.prompt, own.totals.account.prompt);
+  EXPECT_EQ(seen.totals->account.hit_host, 8 * kBlock);
   EXPECT_EQ(seen.totals->blocks, 8u);
   EXPECT_LT(seen.totals_ago, 6 * kSecond);
 }

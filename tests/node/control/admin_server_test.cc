@@ -143,7 +143,7 @@ TEST(StatusMessage, APeersNumbersAreKeptApart) {
   peer.heard_ago = 5'000'000;
   peer.closed_for = 6'000'000;
   peer.totals = NodeTotals{};
-  peer.totals->hit_peer = 200;
+  peer.totals->account.hit_peer = 200;
   peer.totals->uptime_ms = 201;
   peer.totals_ago = 7'000'000;
   v1::Status status;

@@ -96,15 +96,15 @@ inline FeedPiece ExamplePiece() {
 
 inline NodeTotals ExampleTotals() {
   NodeTotals totals;
-  totals.requests = 1;
-  totals.prompt = 2;
-  totals.hit_engine = 3;
-  totals.hit_device = 4;
-  totals.hit_host = 5;
-  totals.hit_disk = 6;
-  totals.hit_peer = 7;
-  totals.computed = 8;
-  totals.failed = 9;
+  totals.account.requests = 1;
+  totals.account.prompt = 2;
+  totals.account.hit_engine = 3;
+  totals.account.hit_device = 4;
+  totals.account.hit_host = 5;
+  totals.account.hit_disk = 6;
+  totals.account.hit_peer = 7;
+  totals.account.computed = 8;
+  totals.account.failed = 9;
   totals.pages = 10;
   totals.pages_free = 11;
   totals.blocks = 12;
