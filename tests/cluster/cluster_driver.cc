@@ -231,7 +231,7 @@ void ClusterDriver::ExpectConverged() {
       if (i == of || !net_.up(i) || !net_.up(of)) continue;
       const PeerStatus view = peer(i, of);
       EXPECT_TRUE(view.view_complete) << i << " of " << of << ": " << view.why;
-      EXPECT_EQ(view.blocks, node(of).status().cluster.told_blocks) << i << " of " << of;
+      EXPECT_EQ(view.blocks, node(of).status().cluster.totals.blocks) << i << " of " << of;
     }
   }
 }

@@ -72,7 +72,7 @@ class ClusterDriver {
   // Every core is sound, and at base.
   void ExpectBase();
   void ExpectSound();
-  // Every node's view of every other is the truth.
+  // Every node's view of every other is what that one holds; all of it is under the budget.
   void ExpectConverged();
 
  private:

@@ -14,7 +14,8 @@ namespace pando::sim {
 
 class SimCluster {
  public:
-  SimCluster(EventQueue* events, Random* random) : events_(events), random_(random) {}
+  SimCluster(EventQueue* events, Random* random, bool collide)
+      : events_(events), random_(random), collide_(collide) {}
 
   void Add(SimNode* node);
   // All have been added.
@@ -23,7 +24,7 @@ class SimCluster {
   void Heal();
   void Stop() { stopped_ = true; }
 
-  // After quiet: whether each node's view of each other is what that one tells.
+  // After quiet: whether each node's view of each other is what that one holds.
   void CheckConverged(Checker* checker) const;
 
  private:
@@ -34,6 +35,7 @@ class SimCluster {
 
   EventQueue* events_;
   Random* random_;
+  const bool collide_;  // all keys of the trees are equal
   testing::PeerNet net_;
   std::vector<SimNode*> nodes_;
   Nanos pump_at_ = INT64_MAX;

@@ -34,7 +34,7 @@ constexpr Nanos kQuiet = 200'000'000'000;
 class Simulation {
  public:
   explicit Simulation(const SimulationOptions& options)
-      : options_(options), random_(options.seed), cluster_(&events_, &random_) {
+      : options_(options), random_(options.seed), cluster_(&events_, &random_, options.collide) {
     for (uint32_t n = 0; n < options.nodes; ++n) {
       nodes_.push_back(std::make_unique<SimNode>(
           SimNode::Options{options.extents, options.collide, options.check_every}, &events_,
