@@ -12,6 +12,7 @@
 
 #include "client/steps.h"
 #include "tests/e2e/process/engine.h"
+#include "tests/e2e/process/engine_lines.h"
 #include "tests/e2e/process/node_process.h"
 
 namespace pando::e2e {
@@ -20,26 +21,6 @@ namespace {
 constexpr uint64_t kSeed = 7;
 constexpr uint64_t kTokens = 1024;         // 64 blocks
 constexpr uint64_t kResidentTokens = 512;  // 32 of them are stored before a victim starts
-
-std::vector<std::string> EngineArgs(const NodeProcess& node, const std::string& key,
-                                    const std::string& role, uint32_t shard, uint32_t world,
-                                    const std::string& pause) {
-  return {BinaryPath("e2e_engine"), node.socket(),         key,  role,
-          std::to_string(shard),    std::to_string(world), pause};
-}
-
-struct CycleLine {
-  int hit = -1, loaded = -1, stored = -1, wrong = -1, settled = -1;
-};
-
-std::optional<CycleLine> ReadCycle(Child& engine, int64_t deadline) {
-  const std::optional<std::string> line = engine.ReadUntil("cycle ", deadline);
-  if (!line) return std::nullopt;
-  CycleLine c;
-  std::istringstream words(line->substr(6));
-  words >> c.hit >> c.loaded >> c.stored >> c.wrong >> c.settled;
-  return c;
-}
 
 // The survivor asks for what the victim was working on: nothing wrong, then all of it is there
 // again.

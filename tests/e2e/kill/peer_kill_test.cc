@@ -5,12 +5,11 @@
 #include <poll.h>
 #include <signal.h>
 
-#include <optional>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "tests/e2e/process/child.h"
+#include "tests/e2e/process/engine_lines.h"
 #include "tests/e2e/process/node_process.h"
 #include "tests/e2e/process/peer_flags.h"
 
@@ -19,22 +18,9 @@ namespace {
 
 constexpr int64_t kPatience = 30 * kSecond;
 
-struct CycleLine {
-  int hit = -1, loaded = -1, stored = -1, wrong = -1, settled = -1;
-};
-
 CycleLine RunCycle(Child& engine, const std::string& what) {
   engine.Send("cycle " + what);
-  const std::optional<std::string> line = engine.ReadUntil("cycle ", Now() + kPatience);
-  CycleLine c;
-  if (!line) return c;
-  std::istringstream words(line->substr(6));
-  words >> c.hit >> c.loaded >> c.stored >> c.wrong >> c.settled;
-  return c;
-}
-
-std::vector<std::string> EngineArgs(const NodeProcess& node) {
-  return {BinaryPath("e2e_engine"), node.socket(), "engine", "both", "0", "1", ""};
+  return ReadCycle(engine, Now() + kPatience).value_or(CycleLine{});
 }
 
 void Attach(Child& engine) {
@@ -69,7 +55,8 @@ TEST_P(PeerKilled, TheOthersGoOn) {
   NodeProcess asker(flags(false, !owner_dies));
   NodeProcess& victim = owner_dies ? owner : asker;
   NodeProcess& survivor = owner_dies ? asker : owner;
-  Child there(EngineArgs(owner)), here(EngineArgs(asker));
+  Child there(EngineArgs(owner, "engine", "both", 0, 1, "")),
+      here(EngineArgs(asker, "engine", "both", 0, 1, ""));
   Attach(there);
   Attach(here);
   EXPECT_EQ(RunCycle(there, "7 1024").stored, 64);

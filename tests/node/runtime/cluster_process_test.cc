@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "node/core/hello.h"
 #include "tests/e2e/process/child.h"
 #include "tests/node/control/inputs.h"
+#include "tests/node/runtime/ready_line.h"
 
 namespace pando::runtime {
 namespace {
@@ -55,13 +55,7 @@ class ClusterNodeTest : public testing::Test {
     ASSERT_TRUE(ready.has_value());
     ready_ = *ready;
   }
-  std::string Ready(const std::string& key) const {
-    std::istringstream words(ready_);
-    for (std::string word; words >> word;) {
-      if (word.starts_with(key + "=")) return word.substr(key.size() + 1);
-    }
-    return "";
-  }
+  std::string Ready(const std::string& key) const { return ReadyField(ready_, key); }
   void ExpectGoodEnd() {
     node_->Signal(SIGTERM);
     const auto status = node_->WaitExit(e2e::Now() + kWait);

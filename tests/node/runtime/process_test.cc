@@ -24,6 +24,7 @@
 #include "node/local/listener.h"
 #include "tests/e2e/process/child.h"
 #include "tests/node/local/raw_engine.h"
+#include "tests/node/runtime/ready_line.h"
 
 namespace pando::runtime {
 namespace {
@@ -65,13 +66,7 @@ class NodeTest : public testing::Test {
     ready_ = *ready;
   }
   // A field of the ready line.
-  std::string Ready(const std::string& key) const {
-    std::istringstream words(ready_);
-    for (std::string word; words >> word;) {
-      if (word.starts_with(key + "=")) return word.substr(key.size() + 1);
-    }
-    return "";
-  }
+  std::string Ready(const std::string& key) const { return ReadyField(ready_, key); }
   std::optional<std::string> Get(const std::string& path, int* status = nullptr) const {
     const std::string address = Ready("metrics");
     httplib::Client client("127.0.0.1", std::stoi(address.substr(address.rfind(':') + 1)));
