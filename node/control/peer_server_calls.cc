@@ -1,27 +1,16 @@
 #include "node/control/peer_server_calls.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <utility>
 
 #include "node/control/peer_transport.h"
+#include "node/control/random_number.h"
 #include "node/core/problem.h"
 #include "radix/base/check.h"
 
 namespace pando::control {
 namespace {
-
-GrantId FreshGrant() {
-  GrantId fresh;
-  while (fresh == GrantId{}) {
-    const ssize_t got = ::getrandom(&fresh, sizeof(fresh), 0);
-    PANDO_CHECK(got == static_cast<ssize_t>(sizeof(fresh)) || errno == EINTR) << "getrandom";
-  }
-  return fresh;
-}
 
 bool DeadlineTooFar(const grpc::ServerContext& context) {
   const auto left = context.deadline() - std::chrono::system_clock::now();
@@ -113,7 +102,8 @@ void PeerServerCalls::ReadCall(Call* call, std::string_view bytes) {
     return FinishWith(call, *answer);
   }
   call->state = State::kWaiting;
-  options_.deliver(PeerAsks{call->id, FreshGrant(), std::move(std::get<PeerRequestBody>(request))});
+  options_.deliver(PeerAsks{call->id, GrantId{RandomNumber(), RandomNumber()},
+                            std::move(std::get<PeerRequestBody>(request))});
 }
 
 void PeerServerCalls::ReadFeed(Call* call, std::string_view bytes) {

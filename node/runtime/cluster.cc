@@ -1,26 +1,16 @@
 #include "node/runtime/cluster.h"
 
 #include <sys/epoll.h>
-#include <sys/random.h>
 
 #include <type_traits>
 #include <utility>
 
+#include "node/control/random_number.h"
 #include "node/core/cluster/limits.h"
 #include "radix/base/check.h"
 #include "transfer/ucx/ucx_engine.h"
 
 namespace pando::runtime {
-namespace {
-
-uint64_t RandomSeed() {
-  uint64_t seed = 0;
-  const ssize_t got = ::getrandom(&seed, sizeof(seed), 0);
-  PANDO_CHECK(got == static_cast<ssize_t>(sizeof(seed))) << "getrandom";
-  return seed;
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<Cluster>> Cluster::Create(const ClusterOptions& options,
                                                          Owner owner) {
@@ -62,7 +52,7 @@ Cluster::~Cluster() {
 }
 
 void Cluster::Begin(const std::string& node_name, BootId boot) {
-  owner_.deliver(ClusterStarted{node_name, boot, data_address(), RandomSeed()});
+  owner_.deliver(ClusterStarted{node_name, boot, data_address(), control::RandomNumber()});
   PeerNames::Options names;
   names.peers = options_.peers;
   names.dns = options_.peers_dns;

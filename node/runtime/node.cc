@@ -2,14 +2,13 @@
 
 #include <fmt/core.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <utility>
 
+#include "node/control/random_number.h"
 #include "node/local/clock.h"
 #include "node/runtime/metrics.h"
 #include "node/runtime/room.h"
@@ -28,19 +27,9 @@ constexpr std::chrono::hours kPopulateTimeout{24};
 constexpr Nanos kNanosPerMilli = 1'000'000;
 constexpr int kExitFailed = 1;
 
-// Never 0.
-uint64_t RandomNumber() {
-  uint64_t number = 0;
-  while (number == 0) {
-    const ssize_t got = ::getrandom(&number, sizeof(number), 0);
-    PANDO_CHECK(got == static_cast<ssize_t>(sizeof(number)) || errno == EINTR) << "getrandom";
-  }
-  return number;
-}
-
 // Where ids of this life begin: those of another life lie elsewhere, and all of them below 2^64.
 uint64_t FirstId() {
-  return (RandomNumber() >> 1) + 1;
+  return (control::RandomNumber() >> 1) + 1;
 }
 
 NodeCore::Options CoreOptions(const Options& options) {
@@ -65,7 +54,7 @@ Node::Node(Options options, Log* log, int signals, StepListener* steps)
     : options_(std::move(options)),
       log_(log),
       steps_(steps),
-      facts_{BootId(RandomNumber()), options_.name, PANDO_VERSION, local::Now(),
+      facts_{BootId(control::RandomNumber()), options_.name, PANDO_VERSION, local::Now(),
              options_.host_slab},
       signals_(signals),
       core_(CoreOptions(options_), steps) {
