@@ -26,7 +26,6 @@ class Guests {
   bool Leave(BootId boot);
   // Whether it may ask; it is heard of now.
   bool Heard(BootId boot);
-  const std::string& name(BootId boot) const { return guests_.at(boot).name; }
   uint64_t count() const { return guests_.size(); }
 
  private:
