@@ -202,8 +202,7 @@ TEST_F(Fetch, AShortPullThatWasSlowDoesNotForbidLongOnes) {  // FAULTS E8
   options.prefill_tokens_per_s = 2'000;  // 12 blocks take 96 ms, 48 take 384
   options.page_bytes = Bytes(64 << 10);
   Start(2, options);
-  bool connected = false;
-  cluster->net().transfers().SetFate([&](const auto&, const auto&, LoopbackMessage) {
+  cluster->net().transfers().SetFate([connected = false](auto&, auto&, LoopbackMessage) mutable {
     return LoopbackFate{.delay = (std::exchange(connected, true) ? 1 : 130) * kMillisecond};
   });
   EXPECT_EQ(cluster->Get(1, prompt), kBlocks) << "the first pays for the connection";
@@ -219,8 +218,7 @@ TEST_F(Fetch, AShortPullThatWasSlowDoesNotForbidLongOnes) {  // FAULTS E8
 
 TEST_F(Fetch, APageThatCameWrongIsNeverServed) {  // FAULTS B6, G4
   Start(3);
-  uint32_t pages = 0;
-  cluster->net().transfers().SetFate([&](const auto&, const auto&, LoopbackMessage kind) {
+  cluster->net().transfers().SetFate([pages = 0](auto&, auto&, LoopbackMessage kind) mutable {
     return LoopbackFate{.corrupt = kind == LoopbackMessage::kPage && ++pages == 5};
   });
   const uint64_t serial = Want(1);
@@ -265,9 +263,8 @@ TEST_F(Fetch, AnotherHolderHelpsOut) {
 // FAULTS B2, D6: who waits is answered in time; the pages are nobody's until the engine is done.
 TEST_F(Fetch, ADeadlineAnswersAndPagesStayQuarantined) {
   Start(2);
-  bool hold = true;
-  cluster->net().transfers().SetFate([&](const auto&, const auto&, LoopbackMessage kind) {
-    return LoopbackFate{.delay = kind == LoopbackMessage::kPage && hold ? 12 * kSecond : 0};
+  cluster->net().transfers().SetFate([](auto&, auto&, LoopbackMessage kind) {
+    return LoopbackFate{.delay = kind == LoopbackMessage::kPage ? 12 * kSecond : 0};
   });
   const uint64_t serial = Want(1);
   EXPECT_FALSE(Answered(1, serial));
@@ -281,7 +278,7 @@ TEST_F(Fetch, ADeadlineAnswersAndPagesStayQuarantined) {
   EXPECT_EQ(cluster->node(1).status().pages.quarantined, kBlocks);
   EXPECT_EQ(cluster->node(1).status().cluster.fetches, 1u);
   cluster->ExpectSound();
-  hold = false;
+  cluster->net().transfers().SetFate([](auto&, auto&, LoopbackMessage) { return LoopbackFate{}; });
   cluster->Advance(30 * kSecond);
   EXPECT_EQ(cluster->node(1).status().pages.quarantined, 0u);
   EXPECT_EQ(cluster->node(1).status().cluster.fetches, 0u);
