@@ -34,7 +34,8 @@ constexpr const char* kReplayHelp =
 every byte with what it must be, and stores what it had to compute. If the node says that
 another replica or a peer is making what is missing, the replica waits for it, --await-ms
 at most. --prefill-rate is what the replicas tell the node, which weighs it against the
-time of a fetch; computing takes that time only with --prefill-speedup.
+time of a fetch; computing takes that time only with --prefill-speedup. A node that goes
+away is waited for, for twice --timeout in all; requests that it does not answer are misses.
 
 latency: acquire is the look-up there and back; await is the wait for what another makes;
 load is begin, all copies and end of one request, without the comparison; pull is the mean

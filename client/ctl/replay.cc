@@ -19,7 +19,7 @@ namespace {
 
 using Replicas = std::vector<std::unique_ptr<StandInReplica>>;
 
-absl::StatusOr<Replicas> AttachReplicas(const ReplayOptions& options) {
+absl::StatusOr<Replicas> AttachReplicas(const ReplayOptions& options, Interrupt* interrupt) {
   Replicas replicas;
   const int64_t deadline = client::NowNanos() + options.timeout_ns;
   for (const std::string& socket : options.sockets) {
@@ -34,7 +34,8 @@ absl::StatusOr<Replicas> AttachReplicas(const ReplayOptions& options) {
     replica.await_ns = options.await_ns;
     replica.seed = options.seed;
     replica.call_timeout_ns = options.timeout_ns;
-    replicas.push_back(std::make_unique<StandInReplica>(replica));
+    replica.patience_ns = options.timeout_ns / static_cast<int64_t>(options.sockets.size());
+    replicas.push_back(std::make_unique<StandInReplica>(replica, interrupt));
     const absl::Status attached = replicas.back()->WaitAttached(deadline);
     if (!attached.ok()) return attached;
   }
@@ -120,10 +121,14 @@ std::vector<std::string> NodesOf(const std::vector<std::string>& sockets) {
 absl::StatusOr<ReplayResult> Replay(const ReplayOptions& options,
                                     std::span<const TraceRequest> requests, Progress& progress,
                                     Interrupt& interrupt) {
-  absl::StatusOr<Replicas> replicas = AttachReplicas(options);
-  if (!replicas.ok()) return replicas.status();
   ReplayResult result;
   const std::vector<size_t> node_of = GroupByNode(options.sockets, &result.nodes);
+  absl::StatusOr<Replicas> replicas = AttachReplicas(options, &interrupt);
+  if (absl::IsCancelled(replicas.status())) {
+    result.interrupted = true;
+    return result;
+  }
+  if (!replicas.ok()) return replicas.status();
   Watches watches(options, &result);
   Ceiling ceiling(options.block_tokens);
   std::vector<uint32_t> tokens;

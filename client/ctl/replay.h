@@ -35,8 +35,9 @@ struct ReplayOptions {
 std::vector<std::string> NodesOf(const std::vector<std::string>& sockets);
 
 // UNAVAILABLE if a node does not take the sessions, FAILED_PRECONDITION if it refuses them. Once
-// all are attached it always returns a result: a node that goes away makes misses. Stops early, and
-// says so in the result, when `interrupt` has come.
+// all are attached it always returns a result: a node that goes away is waited for, for twice the
+// timeout in all, and makes misses. Stops early, and says so in the result, when `interrupt` has
+// come.
 absl::StatusOr<ReplayResult> Replay(const ReplayOptions& options,
                                     std::span<const TraceRequest> requests, Progress& progress,
                                     Interrupt& interrupt);

@@ -12,8 +12,9 @@
 namespace pando::ctl {
 namespace {
 
-constexpr int64_t kClaimLife = 60'000'000'000;  // far beyond the longest load or store
-constexpr int64_t kRefusalPoll = 20'000'000;    // between looks at a session that is attaching
+constexpr int64_t kClaimLife = 60'000'000'000;   // far beyond the longest load or store
+constexpr int64_t kRefusalPoll = 20'000'000;     // between looks at a session that is attaching
+constexpr int64_t kInterruptPoll = 100'000'000;  // between looks whether somebody wants it to end
 constexpr int64_t kMillisecond = 1'000'000;
 constexpr int64_t kPollEveryMs = 50;  // while computing
 
@@ -42,10 +43,11 @@ std::unique_ptr<client::Client> OpenWorker(const ReplicaOptions& options, uint32
   return client::Client::Create(std::move(session));
 }
 
-absl::Status WaitForSession(client::Client& session, const std::string& socket,
-                            int64_t deadline_ns) {
+absl::Status WaitForSession(client::Client& session, const std::string& socket, int64_t deadline_ns,
+                            Interrupt* interrupt) {
   bool asked = false;
   while (true) {
+    if (interrupt->Seen()) return absl::CancelledError("interrupted");
     const int64_t now = client::NowNanos();
     if (session.WaitAttached(std::min(deadline_ns, now + kRefusalPoll))) return absl::OkStatus();
     if (session.state() == client::State::kRefused) {
@@ -73,6 +75,8 @@ absl::Status WaitForSession(client::Client& session, const std::string& socket,
 // Writes down how a call ended; true if it did what it was asked for.
 bool Note(client::Code code, const std::string& message, Outcome* outcome) {
   if (code == client::Code::kOk) return true;
+  // What the node never got, or had in a life before, it does not know: that is no refusal.
+  if (code == client::Code::kUnknown && !outcome->reached) return false;
   if (code == client::Code::kLost) {
     outcome->reached = false;
   } else if (outcome->refusal.empty()) {
@@ -87,17 +91,21 @@ std::string ModelName(uint64_t seed) {
   return fmt::format("pando-stand-in/seed-{}", seed);
 }
 
-StandInReplica::StandInReplica(const ReplicaOptions& options)
-    : options_(options), scheduler_(OpenScheduler(options)), kv_(options.page_bytes) {
+StandInReplica::StandInReplica(const ReplicaOptions& options, Interrupt* interrupt)
+    : options_(options),
+      interrupt_(interrupt),
+      patience_ns_(options.patience_ns),
+      scheduler_(OpenScheduler(options)),
+      kv_(options.page_bytes) {
   for (uint32_t shard = 0; shard < options.shards; ++shard) {
     workers_.push_back(OpenWorker(options, shard));
   }
 }
 
 absl::Status StandInReplica::WaitAttached(int64_t deadline_ns) {
-  absl::Status status = WaitForSession(*scheduler_, options_.socket, deadline_ns);
+  absl::Status status = WaitForSession(*scheduler_, options_.socket, deadline_ns, interrupt_);
   for (const auto& worker : workers_) {
-    if (status.ok()) status = WaitForSession(*worker, options_.socket, deadline_ns);
+    if (status.ok()) status = WaitForSession(*worker, options_.socket, deadline_ns, interrupt_);
   }
   return status;
 }
@@ -106,6 +114,7 @@ Outcome StandInReplica::Play(uint64_t request, std::span<const uint32_t> tokens,
                              std::span<const uint64_t> chain) {
   Outcome outcome;
   outcome.tokens.prompt = tokens.size();
+  WaitForNode();
   const Lease lease = Acquire(request, tokens, &outcome);
   const uint64_t hit = Load(lease, chain, &outcome);
   // Counted from what is done, block by block, so that the account can be checked.
@@ -114,13 +123,35 @@ Outcome StandInReplica::Play(uint64_t request, std::span<const uint32_t> tokens,
   outcome.tokens.computed += tokens.size() % options_.block_tokens;
   outcome.failed_tokens = (lease.blocks - hit) * options_.block_tokens;
   SpendPrefill(outcome.tokens.computed);
-  Store(request, static_cast<uint32_t>(hit), chain, &outcome);
-  Settle(request, &outcome);
+  if (lease.open) Store(request, static_cast<uint32_t>(hit), chain, &outcome);
+  if (lease.open) Settle(request, &outcome);
   return outcome;
 }
 
 int64_t StandInReplica::CallDeadline() const {
   return client::NowNanos() + options_.call_timeout_ns;
+}
+
+template <class Result>
+Result& StandInReplica::Wait(client::Client& session, client::Call<Result>& call) {
+  while (!session.WaitUntil(call, client::NowNanos() + kInterruptPoll) && !interrupt_->Seen()) {
+  }
+  return call.get();
+}
+
+void StandInReplica::WaitForNode() {
+  const int64_t until = client::NowNanos() + patience_ns_;
+  bool all = true;
+  const auto wait = [&](client::Client& session) {
+    while (!session.WaitAttached(std::min(until, client::NowNanos() + kInterruptPoll))) {
+      if (client::NowNanos() < until && !interrupt_->Seen()) continue;
+      all = false;
+      return;
+    }
+  };
+  wait(*scheduler_);
+  for (const auto& worker : workers_) wait(*worker);
+  patience_ns_ = all ? options_.patience_ns : patience_ns_ / 2;
 }
 
 StandInReplica::Lease StandInReplica::Acquire(uint64_t request, std::span<const uint32_t> tokens,
@@ -129,11 +160,12 @@ StandInReplica::Lease StandInReplica::Acquire(uint64_t request, std::span<const 
   auto call = scheduler_->StartAcquire(request, {.tokens = tokens, .segments = {}, .extras = {}},
                                        /*engine_hit_tokens=*/0, start + kClaimLife, CallDeadline(),
                                        client::Intent::kCompute);
-  const client::AcquireResult& result = scheduler_->Wait(call);
-  if (!Note(result.code, result.message, outcome)) return {};
+  const client::AcquireResult& result = Wait(*scheduler_, call);
+  if (!Note(result.code, result.message, outcome)) {
+    return {.claim = {}, .blocks = 0, .open = result.code == client::Code::kLost};
+  }
   outcome->acquire_ns = client::NowNanos() - start;
-  Lease lease;
-  if (result.claim) lease = {.claim = result.claim, .blocks = result.blocks};
+  const Lease lease{.claim = result.claim, .blocks = result.blocks, .open = true};
   const bool await = result.ticket != 0 && options_.await_ns > 0;
   return await ? Await(result.ticket, lease, outcome) : lease;
 }
@@ -142,13 +174,13 @@ StandInReplica::Lease StandInReplica::Await(uint64_t ticket, const Lease& lease,
   const int64_t start = client::NowNanos();
   const int64_t until = start + options_.await_ns;
   auto call = scheduler_->StartAwait(ticket, until, until + options_.call_timeout_ns);
-  const client::AwaitResult& result = scheduler_->Wait(call);
+  const client::AwaitResult& result = Wait(*scheduler_, call);
   if (!Note(result.code, result.message, outcome)) return lease;
   outcome->await_ns = client::NowNanos() - start;
   outcome->waits = {
       .tickets = 1, .more = result.claim ? 1u : 0u, .late = result.in_flight ? 1u : 0u};
   if (!result.claim) return lease;
-  return {.claim = result.claim, .blocks = result.blocks};
+  return {.claim = result.claim, .blocks = result.blocks, .open = true};
 }
 
 void StandInReplica::SpendPrefill(uint64_t tokens) {
@@ -158,7 +190,8 @@ void StandInReplica::SpendPrefill(uint64_t tokens) {
                          static_cast<double>(options_.prefill_speedup);
   const int64_t end = client::NowNanos() + static_cast<int64_t>(seconds * 1e9);
   // The session is looked after meanwhile, as an engine's scheduler does.
-  for (int64_t now = client::NowNanos(); now < end; now = client::NowNanos()) {
+  for (int64_t now = client::NowNanos(); now < end && !interrupt_->Seen();
+       now = client::NowNanos()) {
     const int64_t left_ms = (end - now) / kMillisecond;
     ::poll(nullptr, 0, static_cast<int>(std::clamp<int64_t>(left_ms, 1, kPollEveryMs)));
     scheduler_->Poll();
@@ -168,7 +201,7 @@ void StandInReplica::SpendPrefill(uint64_t tokens) {
 client::Hold StandInReplica::Begin(uint32_t shard, const client::Claim& claim, Outcome* outcome) {
   client::Client& worker = *workers_[shard];
   auto call = worker.StartBegin({&claim, 1}, CallDeadline());
-  client::BeginResult& result = worker.Wait(call);
+  client::BeginResult& result = Wait(worker, call);
   if (Note(result.code, result.message, outcome) && result.codes.size() == 1 &&
       Note(result.codes[0], result.message, outcome)) {
     return std::move(result.holds[0]);
@@ -212,7 +245,7 @@ uint64_t StandInReplica::LoadShard(uint32_t shard, const Lease& lease,
   }
   start = client::NowNanos();
   auto end = workers_[shard]->StartEnd(std::move(hold), CallDeadline());
-  const client::EndResult& ended = workers_[shard]->Wait(end);
+  const client::EndResult& ended = Wait(*workers_[shard], end);
   Note(ended.code, ended.message, outcome);
   outcome->load_ns += spent + client::NowNanos() - start;
   return good;
@@ -224,7 +257,7 @@ void StandInReplica::Store(uint64_t request, uint32_t from, std::span<const uint
   const auto to = static_cast<uint32_t>(chain.size());
   auto call = scheduler_->StartReserve(request, {}, {}, from, to, client::NowNanos() + kClaimLife,
                                        CallDeadline());
-  const client::ReserveResult& result = scheduler_->Wait(call);
+  const client::ReserveResult& result = Wait(*scheduler_, call);
   if (!Note(result.code, result.message, outcome)) return;
   outcome->full = result.full;
   for (uint32_t shard = 0; shard < options_.shards && result.claim; ++shard) {
@@ -243,7 +276,7 @@ void StandInReplica::StoreShard(uint32_t shard, const client::Claim& claim,
     stored += hold.Store(i, kv_.const_pieces(slot)) ? 1 : 0;
   }
   auto end = workers_[shard]->StartEnd(std::move(hold), CallDeadline());
-  const client::EndResult& ended = workers_[shard]->Wait(end);
+  const client::EndResult& ended = Wait(*workers_[shard], end);
   if (Note(ended.code, ended.message, outcome)) outcome->pages.stored += stored;
 }
 
@@ -255,7 +288,7 @@ void StandInReplica::Settle(uint64_t request, Outcome* outcome) {
     used.prefill_micros = outcome->tokens.computed * 1'000'000 / options_.prefill_tokens_per_s;
   }
   auto call = scheduler_->StartSettle(request, used, CallDeadline());
-  const client::SettleResult& result = scheduler_->Wait(call);
+  const client::SettleResult& result = Wait(*scheduler_, call);
   Note(result.code, result.message, outcome);
 }
 

@@ -8,8 +8,8 @@
 // It says at acquire that it is going to compute what is missing, so that others wait for it.
 //
 // All full blocks of a prompt are stored, shared or not: a replica does not know what others will
-// ask for. A node that does not answer makes requests misses and stops nothing; the sessions attach
-// again by themselves. One thread.
+// ask for. A node that does not answer makes requests misses; before each request the replica waits
+// for one that has gone, every time half as long as the time before. One thread.
 #ifndef PANDO_CLIENT_CTL_STAND_IN_REPLICA_H_
 #define PANDO_CLIENT_CTL_STAND_IN_REPLICA_H_
 
@@ -22,6 +22,7 @@
 #include "absl/status/status.h"
 #include "client/client.h"
 #include "client/ctl/engine_kv.h"
+#include "client/ctl/interrupt.h"
 #include "client/ctl/replay_result.h"
 
 namespace pando::ctl {
@@ -37,6 +38,7 @@ struct ReplicaOptions {
   int64_t await_ns = 0;               // for what another makes; 0: it is not awaited
   uint64_t seed = 0;                  // part of the model's name: contents depend on it
   int64_t call_timeout_ns = 5'000'000'000;
+  int64_t patience_ns = 5'000'000'000;  // first wait for a node that has gone; twice that in all
 };
 
 // The model that its sessions name, which tells its space from others'.
@@ -44,10 +46,11 @@ std::string ModelName(uint64_t seed);
 
 class StandInReplica {
  public:
-  explicit StandInReplica(const ReplicaOptions& options);
+  // Once `interrupt` has come, nothing is waited for any more; it outlives this.
+  StandInReplica(const ReplicaOptions& options, Interrupt* interrupt);
 
   // UNAVAILABLE if some session is not attached at the deadline, FAILED_PRECONDITION if the node
-  // refuses one; the message says why.
+  // refuses one, CANCELLED if interrupted; the message says why.
   absl::Status WaitAttached(int64_t deadline_ns);
 
   // Plays one request with that id (not 0, never used before). `chain` is BlockChain(tokens).
@@ -57,9 +60,14 @@ class StandInReplica {
   struct Lease {
     client::Claim claim;
     uint32_t blocks = 0;
+    bool open = false;  // the node has the request, or may have it: to be settled
   };
 
   int64_t CallDeadline() const;
+  template <class Result>
+  Result& Wait(client::Client& session, client::Call<Result>& call);
+  // Nobody waits for a single session of the replica: the node serves it when all are there.
+  void WaitForNode();
   Lease Acquire(uint64_t request, std::span<const uint32_t> tokens, Outcome* outcome);
   // The lease with what comes of the ticket.
   Lease Await(uint64_t ticket, const Lease& lease, Outcome* outcome);
@@ -77,6 +85,8 @@ class StandInReplica {
   client::Hold Begin(uint32_t shard, const client::Claim& claim, Outcome* outcome);
 
   ReplicaOptions options_;
+  Interrupt* interrupt_;
+  int64_t patience_ns_;
   std::unique_ptr<client::Client> scheduler_;
   std::vector<std::unique_ptr<client::Client>> workers_;  // by shard
   EngineKv kv_;

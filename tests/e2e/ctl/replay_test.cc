@@ -288,7 +288,7 @@ bool WaitSettled(const NodeProcess& node, uint64_t count) {
 // FAULTS D1, C4: a dead node makes misses, and the replay says so.
 TEST_F(ReplayTest, GoesOnWithMissesWhenTheNodeDies) {
   NodeProcess node({}, "64MiB");
-  std::vector<std::string> line = Line(Twice(node), {"--limit", "1000"});
+  std::vector<std::string> line = Line(Twice(node), {"--limit", "1000", "--timeout", "1"});
   line.insert(line.begin(), PandoctlPath());
   Program replay(line);
   ASSERT_TRUE(WaitSettled(node, 5));
@@ -300,6 +300,44 @@ TEST_F(ReplayTest, GoesOnWithMissesWhenTheNodeDies) {
   EXPECT_EQ(result["requests"], 1000);
   EXPECT_GT(result["unreached"], 0);
   EXPECT_EQ(result["pages"]["wrong"], 0);
+}
+
+// FAULTS D2: only what was under way is lost when the node is started anew, in all sessions.
+TEST_F(ReplayTest, ComesBackToANodeThatWasStartedAnew) {
+  NodeProcess node;
+  std::vector<std::string> line =
+      Line(node.socket(), {"--limit", "300", "--shards", "2", "--timeout", "60"});
+  line.insert(line.begin(), PandoctlPath());
+  Program replay(line);
+  ASSERT_TRUE(WaitSettled(node, 5));
+  node.child().Signal(SIGKILL);
+  ASSERT_TRUE(node.Restart());
+  const Ran ran = replay.Wait(120);
+  EXPECT_TRUE(ran.exit == 3 || ran.exit == 0) << ran.exit << ran.out << ran.err;
+  const json result = ReadResult();
+  EXPECT_EQ(result["requests"], 300);
+  EXPECT_LE(result["unreached"], 2) << ran.out;
+  EXPECT_EQ(result["refused"], 0) << ran.out;
+  EXPECT_EQ(result["pages"]["wrong"], 0);
+  EXPECT_GE(Stats(node)["requests"], 200);
+  const json refused = node.Status()["counters"]["requests_refused"];
+  EXPECT_EQ(refused["unknown"], 0) << "the new life was asked for what the old one had";
+  ExpectAtRest(node);
+}
+
+// FAULTS D1
+TEST_F(ReplayTest, CtrlCEndsItAlsoWhileTheNodeIsSilent) {
+  NodeProcess node({}, "64MiB");
+  std::vector<std::string> line = Line(node.socket(), {"--timeout", "600"});
+  line.insert(line.begin(), PandoctlPath());
+  Program replay(line);
+  ASSERT_TRUE(WaitSettled(node, 5));
+  node.child().Signal(SIGSTOP);
+  kill(replay.pid(), SIGINT);
+  const Ran ran = replay.Wait(60);
+  node.child().Signal(SIGCONT);
+  EXPECT_EQ(ran.exit, 130) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("interrupted after"));
 }
 
 TEST_F(ReplayTest, CtrlCEndsWithWhatWasDone) {
