@@ -83,7 +83,7 @@ Ran Run(const std::vector<std::string>& argv, int seconds) {
 }
 
 std::string PandoctlPath() {
-  return std::string(PANDO_BIN_DIR) + "/pandoctl";
+  return std::filesystem::path(PANDO_BIN_DIR) / "pandoctl";
 }
 
 Ran Pandoctl(std::vector<std::string> arguments, int seconds) {

@@ -12,7 +12,7 @@
 namespace pando::e2e {
 
 std::string BinaryPath(const std::string& name) {
-  return std::string(PANDO_BIN_DIR) + "/" + name;
+  return PANDO_BIN_DIR "/" + name;
 }
 
 NodeProcess::NodeProcess(std::vector<std::string> more_flags, std::string slab)
