@@ -108,26 +108,31 @@ void Feeds::Send(uint64_t id, Stream* stream) {
   if (piece == nullptr) return;
   stream->ready = false;
   SendFeed send{id, std::move(piece), std::nullopt};
-  if (stream->totals_at <= context_->now) {
-    stream->totals_at = context_->now + kTotalsEvery;
-    send.totals = totals_();
-  }
+  if (std::exchange(stream->totals_due, false)) send.totals = totals_();
   context_->outputs->emplace_back(std::move(send));
 }
 
 void Feeds::Turn() {
   if (next_deadline() > context_->now) return;
+  const bool totals =
+      (account_changed_ || !changed_) && last_totals_ + kTotalsEvery <= context_->now;
+  if (totals) {
+    account_changed_ = false;
+    last_totals_ = context_->now;
+  }
   changed_ = false;
   last_flush_ = context_->now;
-  advertiser_->Flush(context_->now);
+  advertiser_->Flush(context_->now, totals);
   for (auto& [id, stream] : streams_) {
+    if (totals) stream.totals_due = true;
     if (stream.ready) Send(id, &stream);
   }
 }
 
 Nanos Feeds::next_deadline() const {
   if (streams_.empty()) return std::numeric_limits<Nanos>::max();
-  return last_flush_ + (changed_ ? kFlushEvery : Advertiser::Options().digest_every);
+  const Nanos flush = last_flush_ + (changed_ ? kFlushEvery : Advertiser::Options().digest_every);
+  return account_changed_ ? std::min(flush, last_totals_ + kTotalsEvery) : flush;
 }
 
 std::string Feeds::SelfCheck() const {

@@ -7,6 +7,7 @@
 //  1. A stream has at most one message on its way. One that is slow gets a snapshot later (FAULTS
 //     E5, D4); nothing waits for it and nothing is kept for it alone.
 //  2. A quiet node tells its digest every few seconds, so a stream that is silent for long is dead.
+//     The totals go with it, and once a second while requests are settled.
 //  3. Without memory to tell of a block it is not told: peers ask for less, never for what is not.
 //
 // Until Start nothing is told and nothing costs. Owner thread only.
@@ -39,6 +40,8 @@ class Feeds : public BlockListener {
   void PrefillEnded(std::span<const uint64_t> keys);
   // A request used the chain that ends with this block.
   void Used(uint64_t key);
+  // Requests were settled: peers hear of it within a second.
+  void AccountChanged() { account_changed_ = true; }
 
   // The stream of a guest.
   void Open(uint64_t stream, const FeedRequest& request);
@@ -62,7 +65,7 @@ class Feeds : public BlockListener {
     BootId guest;
     SubscriberId subscriber;
     bool ready = true;
-    Nanos totals_at = 0;  // they are due
+    bool totals_due = true;  // with the next message
   };
 
   void Send(uint64_t id, Stream* stream);
@@ -71,8 +74,8 @@ class Feeds : public BlockListener {
   std::function<NodeTotals()> totals_;
   std::unique_ptr<Advertiser> advertiser_;
   std::map<uint64_t, Stream> streams_;
-  bool changed_ = false;
-  Nanos last_flush_ = 0;
+  bool changed_ = false, account_changed_ = false;
+  Nanos last_flush_ = 0, last_totals_ = 0;
 };
 
 }  // namespace pando

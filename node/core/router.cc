@@ -92,7 +92,9 @@ void Router::LoseSession(const Session& session) {
   if (session.replica == nullptr) return;
   holds_.EndClaimsOf(session.replica->number);
   RefuseAwaits(tickets_.ReplicaOver(session.replica->number), "its replica has lost a session");
-  if (session.schedules()) ledger_.SettleAll(session.replica->number);
+  if (!session.schedules()) return;
+  ledger_.SettleAll(session.replica->number);
+  feeds_.AccountChanged();
 }
 
 void Router::Take(const ExtentReady& ready) {

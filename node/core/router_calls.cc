@@ -304,6 +304,7 @@ Answer Router::Serve(const Session& session, SettleRequest& settle) {
   if (auto problem = ledger_.Settle(replica, settle, &answer.message)) {
     return Refusal(*std::move(problem));
   }
+  feeds_.AccountChanged();
   if (answer.message.empty()) LearnPrefillRate(session.replica, prompt, settle);
   RefuseAwaits(tickets_.RequestOver(ref), "its request is settled");
   return answer;

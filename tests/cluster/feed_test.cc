@@ -69,6 +69,7 @@ TEST(Feed, LostRepeatedAndChangedPiecesAreNoticed) {
     cluster.ExpectConverged();
     EXPECT_EQ(cluster.node(1).status().counters.feeds_broken, ++broken);
     EXPECT_EQ(cluster.node(2).status().counters.feeds_broken, 0u);
+    cluster.net().on_feed = nullptr;
   }
   cluster.ExpectBase();
 }
@@ -88,13 +89,13 @@ TEST(Feed, AReaderThatTakesNothingCostsNobodyElse) {  // FAULTS E5, D4
 }
 
 TEST(Feed, AShortBreakGoesOnWhereItWas) {
+  uint32_t parts = 0;
   ClusterDriver cluster(2);
   cluster.Compute(0, BlocksPrompt(1, 8));
   cluster.Advance(kTold);
   cluster.net().Partition(0, 1, true);
   cluster.Advance(20 * kSecond);  // silence: the feed ends, the view stands
   EXPECT_EQ(cluster.peer(1, 0).blocks, 8u);
-  uint32_t parts = 0;
   cluster.net().on_feed = [&](uint32_t, uint32_t to, SendFeed* feed) {
     parts += to == 1 && feed->piece->part > 0 ? 1 : 0;
     return true;
@@ -119,6 +120,25 @@ TEST(Feed, CountersTravel) {  // FAULTS F2
   EXPECT_EQ(seen.totals->account.hit_host, 8 * kBlock);
   EXPECT_EQ(seen.totals->blocks, 8u);
   EXPECT_LT(seen.totals_ago, 6 * kSecond);
+}
+
+TEST(Feed, WhatWasSettledIsToldWithinASecond) {  // FAULTS F2
+  uint32_t pieces = 0;
+  ClusterDriver cluster(2);
+  const PromptData prompt = BlocksPrompt(1, 8);
+  cluster.Compute(0, prompt);
+  cluster.Advance(6 * kSecond);
+  cluster.net().on_feed = [&pieces](uint32_t from, uint32_t, SendFeed*) {
+    pieces += from == 0 ? 1 : 0;
+    return true;
+  };
+  for (int second = 0; second < 10; ++second) {
+    for (int i = 0; i < 5; ++i) cluster.Get(0, prompt);  // nothing new to tell but these
+    cluster.Advance(kSecond + 100 * kMillisecond);
+    const uint64_t own = cluster.node(0).status().cluster.totals.account.requests;
+    EXPECT_EQ(cluster.peer(1, 0).totals->account.requests, own);
+  }
+  EXPECT_LE(pieces, 15u) << "one a second";
 }
 
 // ---- Who may listen and ask

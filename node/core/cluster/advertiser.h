@@ -78,8 +78,8 @@ class Advertiser {
   void PrefillBegan(std::span<const uint64_t> keys);
   void PrefillEnded(std::span<const uint64_t> keys);
 
-  // Decides what is told from now on and makes the deltas.
-  void Flush(Nanos now);
+  // Decides what is told from now on and makes the deltas; one at least, empty, if `even_empty`.
+  void Flush(Nanos now, bool even_empty = false);
 
   SubscriberId Subscribe();
   // That has everything up to this sequence of this boot already.

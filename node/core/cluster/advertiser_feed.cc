@@ -16,14 +16,14 @@ uint64_t BytesOf(const FeedPiece& piece) {
 
 }  // namespace
 
-void Advertiser::Flush(Nanos now) {
+void Advertiser::Flush(Nanos now, bool even_empty) {
   Rebalance();
   const uint64_t before = sequence_;
   std::shared_ptr<FeedPiece> piece;
   TellBlocks(&piece);
   TellPrefills(&piece);
   if (piece == nullptr && sequence_ == before &&
-      (never_flushed_ || now - last_delta_ >= options_.digest_every)) {
+      (even_empty || never_flushed_ || now - last_delta_ >= options_.digest_every)) {
     Room(&piece);
   }
   Seal(&piece);
