@@ -20,7 +20,8 @@
 //     unknown grant, page, length or pull is refused (an answer, counted), never ignored.
 //  5. A pull's deadline stops it from starting anything; pages whose receive had been posted keep
 //     their outcome until the transport is done with them. A connection that makes no progress for
-//     `stall_timeout` while something is under way is closed, which ends all that ran on it.
+//     `stall_timeout` while something is under way is closed, which ends all that ran on it; so is
+//     one whose peer asks and does not read the refusals.
 //  6. Nothing blocks: calls queue, events are taken by TakeEvents after `notify`. The queue is
 //     bounded by what is open: above `limits.offers` an offer is not taken; above `limits.pulls` a
 //     pull ends at once, kOverloaded, with all its pages kFailed. Both are counted. Open is what
@@ -112,6 +113,8 @@ struct TransferCounters {  // since start
   uint64_t messages_refused = 0;                     // malformed, foreign, repeated: dropped
   uint64_t connections = 0, connections_closed = 0;  // of all time; closed for whatever reason
   uint64_t connections_stalled = 0;                  // of these, closed by us without progress
+  uint64_t connections_unread = 0;                   // of these, whose other side reads no answers
+  uint64_t connections_refused = 0;                  // never made: above the limit
   uint64_t offers_refused = 0, pulls_refused = 0;    // our own, above the limits
   uint64_t registrations_failed = 0;                 // of extents; their pages go all the same
 };
@@ -121,6 +124,7 @@ struct TransferLimits {
   uint32_t peer_pages_in_flight = 256;  // of all pulls from one peer; and sent to one peer at once
   uint32_t pulls = 4096;                // open at once
   uint32_t offers = 16'384;             // open at once
+  uint32_t connections = 1024;          // that peers made to us
   Nanos stall_timeout = 5'000'000'000;
 };
 

@@ -132,6 +132,55 @@ TEST_F(WireFuzzTest, ALyingRequester) {
   EXPECT_GT(pair_->owner->counters().refused_pages, 0u);
 }
 
+// FAULTS D4: who asks and reads no answer is cut off before its answers fill the memory.
+TEST_F(WireFuzzTest, ARequesterThatReadsNothing) {
+  constexpr uint32_t kPages = 24;
+  pair_ = MakeUcxPair({.peer_pages_in_flight = kPages});
+  const Bytes page(2 << 20);
+  Offer offer{{3, 4}, {}};
+  for (uint32_t i = 0; i < kPages; ++i) offer.pages.push_back({page});
+  ASSERT_TRUE(pair_->owner->Start(std::move(offer)));
+  const auto ask = [&](uint64_t grant, uint32_t index) {
+    const wire::AskHeader header{.count = 1, .pull = 1, .grant_high = grant, .grant_low = 4};
+    const wire::AskEntry entry{0, index, static_cast<uint32_t>(page.size())};
+    liar_.Send({wire::kAskId, BytesOf(header), BytesOf(entry), false});
+  };
+  liar_.Connect(pair_->owner_address);
+  ask(9, 0);
+  ASSERT_TRUE(Await([&] { return liar_.got.size() == 1; }));
+  for (uint32_t i = 0; i < kPages; ++i) ask(3, i);
+  for (uint32_t i = 0; i < 10 * kPages; ++i) ask(9, i);
+  EXPECT_TRUE(pair_->Await([&] { return pair_->owner->counters().connections_unread == 1; }));
+  pair_->owner->Revoke({3, 4});
+  EXPECT_TRUE(pair_->Await([&] { return pair_->owner_heard.grants.size() == 1; }));
+}
+
+// FAULTS D4: more callers than allowed are refused, and make room when they have gone.
+TEST_F(WireFuzzTest, TooManyCallers) {
+  pair_ = MakeUcxPair({.connections = 2});
+  std::vector<std::unique_ptr<RawPeer>> callers;
+  const auto counters = [&] { return pair_->owner->counters(); };
+  const auto await = [&](const std::function<bool()>& done) {
+    return pair_->Await([&] {
+      for (const auto& caller : callers) caller->Progress();
+      return done();
+    });
+  };
+  for (uint32_t i = 0; i < 4; ++i) {
+    callers.push_back(std::make_unique<RawPeer>());
+    callers.back()->Connect(pair_->owner_address);
+    ASSERT_TRUE(await([&] {
+      return counters().connections + counters().connections_refused == i + 1;
+    })) << i;
+  }
+  EXPECT_EQ(counters().connections_refused, 2u);
+  callers.clear();
+  ASSERT_TRUE(await([&] { return counters().connections_closed == 2; }));
+  callers.push_back(std::make_unique<RawPeer>());
+  callers.back()->Connect(pair_->owner_address);
+  EXPECT_TRUE(await([&] { return counters().connections == 3; }));
+}
+
 // FAULTS G2, G4, B2: an owner that lies makes pages bad or failed, and never wrong; nothing beside
 // them is written, and nothing after their pull's end.
 TEST_F(WireFuzzTest, ALyingOwner) {

@@ -50,11 +50,11 @@ UcxWorker::Connection* UcxWorker::ConnectionTo(const std::string& address) {
   return connection;
 }
 
-UcxWorker::Connection* UcxWorker::Accept(ucp_conn_request_h request) {
+void UcxWorker::Accept(ucp_conn_request_h request) {
   ucp_ep_params_t params{};
   params.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST;
   params.conn_request = request;
-  return Connect(&params, "");
+  if (Connect(&params, "") != nullptr) ++accepted_;
 }
 
 UcxWorker::Connection* UcxWorker::SenderOf(const ucp_am_recv_param_t* param) {
@@ -108,6 +108,7 @@ std::optional<Nanos> UcxWorker::CloseFailedAndStalled() {
     if (connection->failed && !connection->closing) BeginClose(connection);
     if (connection->closing && IsGone(connection)) {
       by_endpoint_.erase(connection->endpoint);
+      if (connection->peer.empty()) --accepted_;
       it = connections_.erase(it);
     } else {
       // A close goes on in UCX's progress alone: no event of a socket announces it.

@@ -2,6 +2,12 @@
 #include "transfer/ucx/ucx_worker.h"
 
 namespace pando::transfer {
+namespace {
+
+// Messages that wait for one peer to read them, for each page that may be under way to it.
+constexpr uint32_t kUnreadPerPage = 4;
+
+}  // namespace
 
 ucs_status_t UcxWorker::OnAsk(void* self, const void* header, size_t header_bytes, void* data,
                               size_t bytes, const ucp_am_recv_param_t* param) {
@@ -43,7 +49,13 @@ void UcxWorker::Serve(const Waiting& waiting) {
       refused.push_back(page.position);
     }
   }
-  if (!refused.empty()) SendRefusals(connection, ask.wire, reason, refused);
+  if (refused.empty()) return;
+  if (connection->operations >= kUnreadPerPage * options_.limits.peer_pages_in_flight) {
+    connection->failed = true;
+    ++out_.counters.connections_unread;
+    return;
+  }
+  SendRefusals(connection, ask.wire, reason, refused);
 }
 
 void UcxWorker::SendPage(Connection* connection, const Ask& ask, const AskedPage& page,

@@ -51,8 +51,8 @@ absl::Status UcxWorker::Open() {
 
 absl::Status UcxWorker::OpenContext() {
   // A page and its header in one segment: no piece of it is copied twice. (The default of 8 KiB has
-  // half the throughput.) No PUT over TCP: its acknowledgement aborts the process when it comes for an
-  // endpoint that failed meanwhile (UCX 1.13, tcp_ep.c). The operator's own values stand.
+  // half the throughput.) No PUT over TCP: its acknowledgement aborts the process when it comes for
+  // an endpoint that failed meanwhile (UCX 1.13, tcp_ep.c). The operator's own values stand.
   ::setenv("UCX_TCP_TX_SEG_SIZE", kTcpSegment, 0);
   ::setenv("UCX_TCP_RX_SEG_SIZE", kTcpSegment, 0);
   ::setenv("UCX_TCP_PUT_ENABLE", "n", 0);
@@ -170,7 +170,14 @@ bool UcxWorker::Arm() {
 
 std::optional<Nanos> UcxWorker::Turn() {
   const Nanos now = MonotonicNow();
-  for (ucp_conn_request_h caller : std::exchange(callers_, {})) Accept(caller);
+  for (ucp_conn_request_h caller : std::exchange(callers_, {})) {
+    if (accepted_ < options_.limits.connections) {
+      Accept(caller);
+    } else {
+      ++out_.counters.connections_refused;
+      ucp_listener_reject(listener_, caller);
+    }
+  }
   for (const Waiting& waiting : std::exchange(asks_, {})) Serve(waiting);
   pulls_.Expire(now);
   for (const auto& [id, connection] : connections_) {

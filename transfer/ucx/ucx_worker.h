@@ -102,7 +102,7 @@ class UcxWorker {
 
   // ucx_connections.cc
   Connection* ConnectionTo(const std::string& address);
-  Connection* Accept(ucp_conn_request_h request);
+  void Accept(ucp_conn_request_h request);
   Connection* Connect(ucp_ep_params_t* params, const std::string& peer);
   // Whom a message came from; null: nobody that still counts.
   Connection* SenderOf(const ucp_am_recv_param_t* param);
@@ -155,6 +155,7 @@ class UcxWorker {
   absl::flat_hash_map<ucp_ep_h, Connection*> by_endpoint_;
   std::map<std::string, Connection*> by_peer_;  // those we pull on, until they fail
   uint64_t next_connection_ = 0;
+  uint32_t accepted_ = 0;  // of connections_, those that peers made
   std::vector<ucp_conn_request_h> callers_;  // to be accepted
   std::vector<Waiting> asks_;
   std::vector<Operation*> free_operations_;
