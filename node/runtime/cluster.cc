@@ -112,6 +112,10 @@ void Cluster::Step(Input input) {
   if (stream) client_->FeedStepped(*stream);
 }
 
+WireCounters Cluster::wire_counters() const {
+  return {server_->counters(), engine_ == nullptr ? TransferCounters{} : engine_->counters()};
+}
+
 // ---- What the core says
 
 void Cluster::CarryOut(Output&& output) {

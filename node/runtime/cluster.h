@@ -26,6 +26,7 @@
 #include "node/local/event_loop.h"
 #include "node/runtime/cluster_options.h"
 #include "node/runtime/inbox.h"
+#include "node/runtime/metrics_cluster.h"
 #include "node/runtime/page_memory.h"
 #include "node/runtime/peer_names.h"
 #include "transfer/engine.h"
@@ -62,6 +63,7 @@ class Cluster {
 
   const std::string& peer_address() const { return server_->address(); }
   std::string data_address() const;  // empty: no pages are given or taken
+  WireCounters wire_counters() const;
 
  private:
   explicit Cluster(Owner owner);

@@ -6,7 +6,6 @@
 
 #include "node/control/counters.h"
 #include "node/runtime/metric_families.h"
-#include "node/runtime/metrics_cluster.h"
 
 namespace pando::runtime {
 namespace {
@@ -114,6 +113,7 @@ std::string MetricsText(const MetricsInput& input) {
     families.Value(counter.value(input.core.counters), std::move(labels));
   }
   if (input.core.cluster.started) AddCluster(input.core.cluster, &families);
+  if (input.wire) AddWire(*input.wire, &families);
   return families.Text();
 }
 

@@ -5,11 +5,13 @@
 #ifndef PANDO_NODE_RUNTIME_METRICS_H_
 #define PANDO_NODE_RUNTIME_METRICS_H_
 
+#include <optional>
 #include <string>
 
 #include "node/control/admin_server.h"
 #include "node/control/process_facts.h"
 #include "node/core/node_core.h"
+#include "node/runtime/metrics_cluster.h"
 
 namespace pando::runtime {
 
@@ -18,6 +20,7 @@ struct MetricsInput {
   control::NodeFacts facts;
   control::ProcessFacts process;
   bool ready = false;
+  std::optional<WireCounters> wire;  // of a node in a cluster
 };
 std::string MetricsText(const MetricsInput& input);
 

@@ -96,6 +96,46 @@ void AddPeers(const std::vector<const PeerStatus*>& peers, Families* out) {
 
 }  // namespace
 
+void AddWire(const WireCounters& wire, Families* out) {
+  out->Counter("peer_calls_total", "Calls of peers that were let in", wire.control.calls);
+  out->Counter("peer_feeds_total", "Feeds that peers opened here", wire.control.feeds);
+  out->Add("peer_calls_refused_total",
+           "Calls of peers that were refused, by reason: busy (no room), malformed (no message, or "
+           "one beyond a limit)",
+           MetricType::Counter);
+  out->Value(wire.control.refused_busy, {{"reason", "busy"}});
+  out->Value(wire.control.refused_malformed, {{"reason", "malformed"}});
+  out->Counter("peer_calls_gone_total", "Callers that went away before their answer, or in a feed",
+               wire.control.gone);
+  const TransferCounters& data = wire.data;
+  out->Counter("transfer_sent_pages_total", "Pages sent to peers", data.pages_sent);
+  out->Counter("transfer_sent_bytes_total", "Bytes of pages sent to peers", data.bytes_sent);
+  out->Add("transfer_refused_total",
+           "What was asked of the data port and refused: of a grant that is not known, a page that "
+           "is not granted or too many at once, a message that means nothing here",
+           MetricType::Counter);
+  out->Value(data.refused_grants, {{"what", "grant"}});
+  out->Value(data.refused_pages, {{"what", "page"}});
+  out->Value(data.messages_refused, {{"what", "message"}});
+  out->Counter("transfer_connections_total", "Connections of the data port, both ways",
+               data.connections);
+  out->Add("transfer_connections_closed_total",
+           "Connections of the data port that ended, by cause: stalled (no progress for a while), "
+           "unread (answers pile up), other",
+           MetricType::Counter);
+  out->Value(data.connections_stalled, {{"cause", "stalled"}});
+  out->Value(data.connections_unread, {{"cause", "unread"}});
+  out->Value(data.connections_closed - data.connections_stalled - data.connections_unread,
+             {{"cause", "other"}});
+  out->Counter("transfer_connections_refused_total", "Connections refused: there are too many",
+               data.connections_refused);
+  out->Counter("transfer_overloaded_total", "Offers and pulls of this node above its own limits",
+               data.offers_refused + data.pulls_refused);
+  out->Counter("transfer_registrations_failed_total",
+               "Extents that the network hardware did not take; they work, but slowly",
+               data.registrations_failed);
+}
+
 void AddCluster(const ClusterStatus& cluster, Families* out) {
   std::array<uint64_t, 4> by_state{};
   std::vector<const PeerStatus*> others;

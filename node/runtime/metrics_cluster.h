@@ -8,11 +8,20 @@
 #ifndef PANDO_NODE_RUNTIME_METRICS_CLUSTER_H_
 #define PANDO_NODE_RUNTIME_METRICS_CLUSTER_H_
 
+#include "node/control/peer_server.h"
 #include "node/core/peer_messages.h"
 #include "node/runtime/metric_families.h"
+#include "transfer/engine.h"
 
 namespace pando::runtime {
 
+// What the sockets towards peers count themselves, since the start.
+struct WireCounters {
+  control::PeerServerCounters control;
+  TransferCounters data;  // all 0 without sharing
+};
+
+void AddWire(const WireCounters& wire, Families* out);
 void AddCluster(const ClusterStatus& cluster, Families* out);
 
 }  // namespace pando::runtime

@@ -254,7 +254,11 @@ bool Node::OnOwner(const std::function<void()>& work) {
 
 std::optional<std::string> Node::Metrics() {
   MetricsInput input;
-  if (!OnOwner([&] { input.core = core_.status(); })) return std::nullopt;
+  const bool read = OnOwner([&] {
+    input.core = core_.status();
+    if (cluster_ != nullptr) input.wire = cluster_->wire_counters();
+  });
+  if (!read) return std::nullopt;
   input.facts = facts_;
   input.process = control::ReadProcessFacts();
   input.ready = ready_;

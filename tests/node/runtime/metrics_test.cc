@@ -125,6 +125,49 @@ TEST(MetricsTest, TheClusterIsThere) {
   }
 }
 
+TEST(MetricsTest, WhatTheSocketsCountIsThere) {
+  WireCounters wire;
+  wire.control = {31, 32, 33, 34, 35};
+  wire.data = {.pages_sent = 41,
+               .bytes_sent = 42,
+               .refused_grants = 43,
+               .refused_pages = 44,
+               .messages_refused = 45,
+               .connections = 460,
+               .connections_closed = 470,
+               .connections_stalled = 48,
+               .connections_unread = 49,
+               .connections_refused = 50,
+               .offers_refused = 51,
+               .pulls_refused = 52,
+               .registrations_failed = 53};
+  MetricsInput input;
+  input.core = SomeCluster();
+  input.wire = wire;
+  const Samples samples = Read(MetricsText(input));
+  const Samples expected = {{"pando_peer_calls_total", 31},
+                            {"pando_peer_feeds_total", 32},
+                            {"pando_peer_calls_refused_total{reason=\"busy\"}", 33},
+                            {"pando_peer_calls_refused_total{reason=\"malformed\"}", 34},
+                            {"pando_peer_calls_gone_total", 35},
+                            {"pando_transfer_sent_pages_total", 41},
+                            {"pando_transfer_sent_bytes_total", 42},
+                            {"pando_transfer_refused_total{what=\"grant\"}", 43},
+                            {"pando_transfer_refused_total{what=\"page\"}", 44},
+                            {"pando_transfer_refused_total{what=\"message\"}", 45},
+                            {"pando_transfer_connections_total", 460},
+                            {"pando_transfer_connections_closed_total{cause=\"stalled\"}", 48},
+                            {"pando_transfer_connections_closed_total{cause=\"unread\"}", 49},
+                            {"pando_transfer_connections_closed_total{cause=\"other\"}", 373},
+                            {"pando_transfer_connections_refused_total", 50},
+                            {"pando_transfer_overloaded_total", 103},
+                            {"pando_transfer_registrations_failed_total", 53}};
+  for (const auto& [name, value] : expected) {
+    ASSERT_TRUE(samples.contains(name)) << name;
+    EXPECT_EQ(samples.at(name), value) << name;
+  }
+}
+
 TEST(MetricsTest, EveryPeerIsThere) {
   const Samples samples = MetricsOf(SomeCluster());
   for (const PeerStatus& peer : {SomePeer("b", 100), SomePeer("c", 200)}) {
