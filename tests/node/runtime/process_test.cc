@@ -137,6 +137,17 @@ TEST_F(NodeTest, SaysThatItIsReadyAndEndsAtSigterm) {
   ExpectGoodEnd();
 }
 
+// A limit on files (ulimit -f) holds for the slab too: an error that says so, and nothing is left.
+TEST_F(NodeTest, ALimitOnFilesIsAnError) {
+  const std::vector<std::string> node = Command({});
+  std::vector<std::string> command = {"sh", "-c", "ulimit -f 1000; exec \"$0\" \"$@\""};
+  command.insert(command.end(), node.begin(), node.end());
+  const Ended ended = RunToEnd(command);
+  EXPECT_EQ(ended.code, 1) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("File too large"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+}
+
 TEST_F(NodeTest, EndsAtSigtermWhileAClientIsAttached) {
   Start();
   RawEngine engine(socket_);
