@@ -17,6 +17,8 @@
 namespace pando::ctl {
 namespace {
 
+constexpr int64_t kWatchTimeout = 5'000'000'000;  // for a node's own figures
+
 using Replicas = std::vector<std::unique_ptr<StandInReplica>>;
 
 absl::StatusOr<Replicas> AttachReplicas(const ReplayOptions& options, Interrupt* interrupt) {
@@ -75,7 +77,8 @@ class Watches {
     for (size_t i = 0; i < result->nodes.size(); ++i) {
       const std::string admin =
           i < options.admins.size() ? options.admins[i] : AdminBeside(result->nodes[i].socket);
-      watches_.push_back(std::make_unique<NodeWatch>(admin, space, options.timeout_ns));
+      watches_.push_back(
+          std::make_unique<NodeWatch>(admin, space, std::min(options.timeout_ns, kWatchTimeout)));
       Note(i, watches_.back()->Start());
     }
   }
