@@ -186,15 +186,24 @@ uint32_t PullTable::UnderWay(uint64_t connection) const {
   return it == peers_.end() ? 0 : it->second.under_way;
 }
 
-void PullTable::Flush() {
+std::optional<Nanos> PullTable::Flush(Nanos now) {
+  std::optional<Nanos> next;
   for (const uint64_t wire : std::exchange(dirty_, {})) {
     State& state = pulls_.at(wire);
+    const Nanos due = state.told + tell_every_;
+    if (due > now && state.over < state.pages.size()) {
+      next = next ? std::min(*next, due) : due;
+      dirty_.push_back(wire);
+      continue;
+    }
+    state.told = now;
     state.dirty = false;
     if (!state.fresh.empty()) {
       out_->events.emplace_back(PullPages{state.pull.id, std::exchange(state.fresh, {})});
     }
     if (state.over == state.pages.size()) Finish(wire, state);
   }
+  return next;
 }
 
 void PullTable::Finish(uint64_t wire, State& state) {

@@ -53,7 +53,10 @@ struct Landing {
 
 class PullTable {
  public:
-  PullTable(const TransferLimits& limits, Outbox* out) : limits_(limits), out_(out) {}
+  // Pages of a pull that goes on are told every `tell_every` at most: each time costs its caller a
+  // wake-up.
+  PullTable(const TransferLimits& limits, Outbox* out, Nanos tell_every = 0)
+      : limits_(limits), tell_every_(tell_every), out_(out) {}
 
   // `wire` and `connection` are the engine's; a pull without a connection is Ended at once by it.
   void Start(Pull pull, uint64_t wire, uint64_t connection);
@@ -78,8 +81,8 @@ class PullTable {
   // Pages of this connection that were asked for or are being received.
   uint32_t UnderWay(uint64_t connection) const;
 
-  // Writes the events of what has happened since the last call.
-  void Flush();
+  // Writes the events that are due; when the next will be, of what has happened already.
+  std::optional<Nanos> Flush(Nanos now);
 
  private:
   enum class PageState : uint8_t { kWaiting, kAsked, kReceiving, kOver };
@@ -92,7 +95,7 @@ class PullTable {
     bool ending = false, dirty = false;
     PullStatus status = PullStatus::kOk;
     uint64_t bytes = 0;
-    Nanos first_ask = 0, last_page = 0;
+    Nanos first_ask = 0, last_page = 0, told = 0;
     std::vector<PullPages::Page> fresh;
   };
   struct Peer {
@@ -107,6 +110,7 @@ class PullTable {
   State* FindOf(uint64_t connection, uint64_t wire);
 
   const TransferLimits limits_;
+  const Nanos tell_every_;
   Outbox* const out_;
   absl::flat_hash_map<uint64_t, State> pulls_;         // by wire
   absl::flat_hash_map<uint64_t, uint64_t> by_caller_;  // Pull::id -> wire

@@ -67,7 +67,7 @@ void LoopbackEngine::TakeEvents(std::vector<TransferEvent>* events) {
 }
 
 void LoopbackEngine::Flush() {
-  pulls_.Flush();
+  pulls_.Flush(network_->now());
   const bool some = !out_.events.empty() || admission_.HasEvents();
   if (some && !std::exchange(told_, true) && notify_) notify_();
 }

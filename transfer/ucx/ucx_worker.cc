@@ -2,6 +2,7 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -18,6 +19,7 @@ constexpr unsigned kRefusalMessage = wire::kRefusalId;
 constexpr const char* kTcpSegment = "2112k";
 constexpr size_t kRendezvousFromTcp = (2u << 20) + 1;
 constexpr size_t kRendezvousFromElsewhere = 64u << 10;  // no copy where hardware moves the bytes
+constexpr Nanos kTellEvery = 2'000'000;
 constexpr Nanos kCloseTimeout = 5'000'000'000;
 
 absl::Status Failed(const char* what, ucs_status_t status) {
@@ -33,7 +35,7 @@ Nanos MonotonicNow() {
 }
 
 UcxWorker::UcxWorker(const UcxEngineOptions& options)
-    : options_(options), pulls_(options.limits, &out_) {}
+    : options_(options), pulls_(options.limits, &out_, kTellEvery) {}
 
 UcxWorker::~UcxWorker() {
   if (listener_ != nullptr) ucp_listener_destroy(listener_);
@@ -187,7 +189,9 @@ std::optional<Nanos> UcxWorker::Turn() {
   if (const std::optional<Nanos> deadline = pulls_.NextDeadline()) {
     next = next ? std::min(*next, *deadline) : *deadline;
   }
-  pulls_.Flush();
+  if (const std::optional<Nanos> tell = pulls_.Flush(now)) {
+    next = next ? std::min(*next, *tell) : *tell;
+  }
   return next;
 }
 
