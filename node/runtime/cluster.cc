@@ -83,11 +83,11 @@ void Cluster::SetPeers(const std::vector<std::string>& addresses) {
   owner_.deliver(std::move(changed));
 }
 
-absl::Status Cluster::AddExtent(const HostExtent& extent) {
+absl::StatusOr<std::span<std::byte>> Cluster::AddExtent(const HostExtent& extent) {
+  if (engine_ == nullptr) return std::span<std::byte>();
   absl::StatusOr<std::span<std::byte>> bytes = memory_.Add(extent);
-  if (!bytes.ok()) return bytes.status();
-  if (engine_ != nullptr) engine_->AddMemory(*bytes);
-  return absl::OkStatus();
+  if (bytes.ok()) engine_->AddMemory(*bytes);
+  return bytes;
 }
 
 std::string Cluster::data_address() const {

@@ -16,6 +16,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -56,8 +57,9 @@ class Cluster {
 
   // To be called once: from now on the core talks to peers. Delivers.
   void Begin(const std::string& node_name, BootId boot);
-  // Before the core hears of it. Extents come in the order of their ids.
-  absl::Status AddExtent(const HostExtent& extent);
+  // Before the core hears of it; where it is mapped, empty without sharing. Extents come in the
+  // order of their ids.
+  absl::StatusOr<std::span<std::byte>> AddExtent(const HostExtent& extent);
   // An output that is no session's. Delivers nothing from within.
   void CarryOut(Output&& output);
 

@@ -148,7 +148,11 @@ void Node::Populate() {
   sink.extent = [this](HostExtent extent) {
     Reached(step::kExtentCreated);
     // The owner takes it in before the next one is made. False only when the node ends.
-    return loop_.RunAndWait([&] { AddExtent(std::move(extent)); }, kPopulateTimeout);
+    std::span<std::byte> mapping;
+    const auto add = [&] { mapping = AddExtent(std::move(extent)); };
+    if (!loop_.RunAndWait(add, kPopulateTimeout)) return false;
+    Prefault(mapping);
+    return true;
   };
   sink.done = [this](uint64_t made, const absl::Status& status) {
     loop_.Post([this, made, status] { SlabDone(made, status); });
@@ -157,17 +161,21 @@ void Node::Populate() {
   populator_ = std::make_unique<SlabPopulator>(extents, std::move(sink));
 }
 
-void Node::AddExtent(HostExtent extent) {
+std::span<std::byte> Node::AddExtent(HostExtent extent) {
+  std::span<std::byte> mapping;
   const ExtentId id(static_cast<uint32_t>(extents_.size()));
   if (cluster_ != nullptr) {
-    if (const absl::Status added = cluster_->AddExtent(extent); !added.ok()) {
-      log_->Write(LogLine::Level::kError, "slab.not_mapped", {{"why", added.ToString()}});
-      return;
+    const absl::StatusOr<std::span<std::byte>> added = cluster_->AddExtent(extent);
+    if (!added.ok()) {
+      log_->Write(LogLine::Level::kError, "slab.not_mapped", {{"why", added.status().ToString()}});
+      return {};
     }
+    mapping = *added;
   }
   extents_.push_back(std::move(extent));
   server_->AddExtent(id, extents_.back().fd());
   server_->Deliver(ExtentReady{id});
+  return mapping;
 }
 
 void Node::SlabDone(uint64_t made, const absl::Status& status) {

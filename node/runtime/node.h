@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -54,7 +55,8 @@ class Node {
   absl::Status JoinCluster();
   void Populate();
 
-  void AddExtent(HostExtent extent);
+  // Where it is mapped; empty: it is not.
+  std::span<std::byte> AddExtent(HostExtent extent);
   void SlabDone(uint64_t made, const absl::Status& status);
   void SayReady();
   void OnSignal();

@@ -104,4 +104,8 @@ std::span<std::byte> MappedExtent::Release() {
   return std::exchange(bytes_, {});
 }
 
+void Prefault(std::span<std::byte> mapping) {
+  madvise(mapping.data(), mapping.size(), MADV_POPULATE_WRITE);
+}
+
 }  // namespace pando

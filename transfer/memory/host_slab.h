@@ -61,6 +61,11 @@ class MappedExtent {
   std::span<std::byte> bytes_;
 };
 
+// Enters all pages of a mapping into this process's page table now, instead of by a fault at the
+// first touch of each. Contents stay as they are, also while others use them. Any thread; takes
+// milliseconds an extent. What the kernel does not do is left to the first touch.
+void Prefault(std::span<std::byte> mapping);
+
 }  // namespace pando
 
 #endif  // PANDO_TRANSFER_MEMORY_HOST_SLAB_H_
