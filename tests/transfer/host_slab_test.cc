@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -75,6 +76,27 @@ TEST(MappedExtent, TwoMappingsShareTheBytesAndOutliveTheFd) {  // FAULTS C4
   *extent = HostExtent(*HostExtent::Create(Bytes(0)));  // the first one's fd goes
   one->bytes()[12345] = std::byte{42};
   EXPECT_EQ(two->bytes()[12345], std::byte{42});
+}
+
+long FaultsOfThisThread() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_minflt;
+}
+
+TEST(MappedExtent, PrefaultedHasItsBytesAndNoFaultsLeft) {
+  auto extent = HostExtent::Create(Bytes(0));
+  ASSERT_TRUE(extent.ok());
+  auto engine = MappedExtent::Map(extent->fd());
+  auto node = MappedExtent::Map(extent->fd());
+  ASSERT_TRUE(engine.ok() && node.ok());
+  engine->bytes()[777] = std::byte{42};
+  Prefault(node->bytes());
+  EXPECT_EQ(node->bytes()[777], std::byte{42});
+  const long before = FaultsOfThisThread();
+  for (size_t at = 0; at < node->bytes().size(); at += 4096) node->bytes()[at] = std::byte{1};
+  EXPECT_LT(FaultsOfThisThread() - before, 100) << "of 16,384 pages";
+  EXPECT_EQ(engine->bytes()[4096], std::byte{1});
 }
 
 TEST(MappedExtent, RefusesWhatCouldShrink) {  // FAULTS C9
