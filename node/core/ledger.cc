@@ -53,13 +53,22 @@ bool Same(const SettleRequest& a, const SettleRequest& b) {
          a.peer == b.peer && a.failed == b.failed;
 }
 
-std::optional<Problem> CheckOpenBytes(uint64_t bytes) {
-  if (bytes <= limits::kOpenBytesPerReplica) return std::nullopt;
-  return OverLimit("bytes of prompts in open requests", bytes, limits::kOpenBytesPerReplica,
-                   "in one replica", "settle requests that are done");
-}
-
 }  // namespace
+
+std::optional<Problem> Ledger::TakeBytes(Book* book, uint64_t more) {
+  constexpr const char* kWhat = "bytes of prompts in open requests";
+  constexpr const char* kDo = "settle requests that are done";
+  const uint64_t own = book->bytes + more, all = open_bytes_ + more;
+  if (own > limits::kOpenBytesPerReplica) {
+    return OverLimit(kWhat, own, limits::kOpenBytesPerReplica, "in one replica", kDo);
+  }
+  if (all > limits::kOpenBytes) {
+    return OverLimit(kWhat, all, limits::kOpenBytes, "in all replicas of a node", kDo);
+  }
+  book->bytes = own;
+  open_bytes_ = all;
+  return std::nullopt;
+}
 
 std::optional<Problem> Ledger::Open(ReplicaNumber replica, RequestId request,
                                     std::unique_ptr<OpenRequest> opened) {
@@ -74,9 +83,7 @@ std::optional<Problem> Ledger::Open(ReplicaNumber replica, RequestId request,
     return OverLimit("open requests", book.requests.size() + 1, limits::kRequestsPerReplica,
                      "in one replica", "settle those that are done");
   }
-  const uint64_t bytes = book.bytes + opened->prompt.bytes();
-  if (auto problem = CheckOpenBytes(bytes)) return problem;
-  book.bytes = bytes;
+  if (auto problem = TakeBytes(&book, opened->prompt.bytes())) return problem;
   book.requests.emplace(request, std::move(opened));
   ++open_;
   return std::nullopt;
@@ -98,10 +105,8 @@ std::optional<Problem> Ledger::Append(ReplicaNumber replica, OpenRequest* reques
     return OverLimit("tokens", prompt, limits::kTokensPerPrompt, "in one prompt",
                      "go on without storing");
   }
-  const uint64_t bytes = book.bytes + tokens.size_bytes();
-  if (auto problem = CheckOpenBytes(bytes)) return problem;
+  if (auto problem = TakeBytes(&book, tokens.size_bytes())) return problem;
   request->prompt.Append(tokens);
-  book.bytes = bytes;
   return std::nullopt;
 }
 
@@ -155,6 +160,7 @@ std::optional<Problem> Ledger::Settle(ReplicaNumber replica, const SettleRequest
   }
   Book& book = books_[replica];
   book.bytes -= request->prompt.bytes();
+  open_bytes_ -= request->prompt.bytes();
   book.requests.erase(settle.request);
   --open_;
   context_->Reached(CoreStep::kSettleCounted);
@@ -173,6 +179,7 @@ void Ledger::SettleAll(ReplicaNumber replica) {
     --open_;
     context_->Reached(CoreStep::kSettleByNode);
   }
+  open_bytes_ -= book->second.bytes;
   books_.erase(book);
 }
 
@@ -191,7 +198,7 @@ std::string Ledger::SelfCheck() const {
       sum.requests != total_.requests || sum.failed != total_.failed) {
     return "the accounts of the spaces do not sum to the total";
   }
-  uint64_t open = 0;
+  uint64_t open = 0, open_bytes = 0;
   for (const auto& [replica, book] : books_) {
     uint64_t bytes = 0;
     for (const auto& [id, request] : book.requests) bytes += request->prompt.bytes();
@@ -199,6 +206,10 @@ std::string Ledger::SelfCheck() const {
       return Text("replica ", replica, " counts ", book.bytes, " open bytes, has ", bytes);
     }
     open += book.requests.size();
+    open_bytes += bytes;
+  }
+  if (open_bytes != open_bytes_) {
+    return Text(open_bytes_, " open bytes counted, ", open_bytes, " found");
   }
   if (open != open_) return Text(open_, " open requests counted, ", open, " found");
   return "";

@@ -95,12 +95,14 @@ class Ledger {
     uint64_t bytes = 0;  // of the prompts of all its open requests
   };
 
+  // Takes in so many more bytes of prompts, or says why not.
+  std::optional<Problem> TakeBytes(Book* book, uint64_t more);
   void Count(const OpenRequest& request, const SettleRequest& settle);
 
   CoreContext* context_;
   absl::flat_hash_map<ReplicaNumber, Book> books_;
   uint64_t last_serial_ = 0;
-  uint64_t open_ = 0;
+  uint64_t open_ = 0, open_bytes_ = 0;
   Account total_;
   std::vector<Account> by_space_;
 };

@@ -257,14 +257,40 @@ TEST(LoadTest, RequestsHaveNamesAndLimits) {
   node.ExpectBase();
 }
 
-TEST(LoadTest, OpenPromptsHaveALimit) {
-  CoreDriver node;
-  const Engine a = node.StartEngine("a");
-  // Extras count as tokens do: 2048 of 4 KiB are 8 MiB and some.
+// Extras count as tokens do: 2048 of 4 KiB are 8 MiB and some.
+PromptData HeavyPrompt() {
   PromptData heavy = PublicPrompt(Tokens(1, 2048 * kBlock));
   for (uint32_t block = 0; block < 2048; ++block) {
     heavy.extras.push_back({block, std::string(limits::kExtraBytes, 'x')});
   }
+  return heavy;
+}
+
+TEST(LoadTest, OpenPromptsOfAllReplicasHaveALimit) {
+  CoreDriver node;
+  const PromptData heavy = HeavyPrompt();
+  std::vector<Engine> engines;
+  Code code = Code::kOk;
+  std::string message;
+  for (uint64_t id = 1; code == Code::kOk; ++id) {
+    if (id % 30 == 1) engines.push_back(node.StartEngine("e" + std::to_string(id)));
+    const Answer answer = node.Send(engines.back().scheduler, AcquireRequest{RequestId(id), heavy});
+    code = answer.code;
+    message = answer.message;
+    ASSERT_LT(id, 200u);
+  }
+  EXPECT_THAT(message, HasSubstr("in all replicas of a node"));
+  node.KillEngine(engines.front());
+  EXPECT_EQ(node.Send(engines.back().scheduler, AcquireRequest{RequestId(999), heavy}).code,
+            Code::kOk);
+  for (size_t i = 1; i < engines.size(); ++i) node.KillEngine(engines[i]);
+  node.ExpectBase();
+}
+
+TEST(LoadTest, OpenPromptsHaveALimit) {
+  CoreDriver node;
+  const Engine a = node.StartEngine("a");
+  const PromptData heavy = HeavyPrompt();
   const uint64_t each = heavy.tokens.size() * 4 + 2048 * (limits::kExtraBytes + 64) + 64;
   const uint64_t fit = limits::kOpenBytesPerReplica / each;
   for (uint64_t id = 1; id <= fit; ++id) node.Acquire(a, RequestId(id), heavy);
