@@ -30,7 +30,7 @@ bool Admission::Admit(const Pull& pull) {
     failed.pages.push_back({i, PageOutcome::kFailed});
   }
   if (!failed.pages.empty()) refused_.emplace_back(std::move(failed));
-  refused_.emplace_back(PullEnded{pull.id, PullStatus::kOverloaded, 0, 0});
+  refused_.emplace_back(PullEnded{pull.id, PullStatus::kOverloaded});
   return false;
 }
 

@@ -99,6 +99,7 @@ struct PullEnded {
   PullStatus status = PullStatus::kOk;  // kOk: every page came, good or bad
   uint64_t bytes = 0;                   // that arrived
   Nanos took = 0;                       // from its first request to its last page
+  bool warm = false;                    // its connection was there: `took` is the pull's alone
 };
 struct GrantEnded {
   GrantId grant;

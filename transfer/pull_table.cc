@@ -7,13 +7,14 @@
 
 namespace pando::transfer {
 
-void PullTable::Start(Pull pull, uint64_t wire, uint64_t connection) {
+void PullTable::Start(Pull pull, uint64_t wire, uint64_t connection, bool warm) {
   const auto [it, fresh] = pulls_.try_emplace(wire);
   PANDO_CHECK(fresh && by_caller_.try_emplace(pull.id, wire).second)
       << "a pull's id is used twice: " << pull.id;
   State& state = it->second;
   state.pull = std::move(pull);
   state.connection = connection;
+  state.warm = warm;
   state.pages.resize(state.pull.pages.size(), PageState::kWaiting);
   deadlines_.emplace(state.pull.deadline, wire);
   Peer& peer = peers_[connection];
@@ -207,8 +208,8 @@ std::optional<Nanos> PullTable::Flush(Nanos now) {
 }
 
 void PullTable::Finish(uint64_t wire, State& state) {
-  out_->events.emplace_back(
-      PullEnded{state.pull.id, state.status, state.bytes, state.last_page - state.first_ask});
+  out_->events.emplace_back(PullEnded{state.pull.id, state.status, state.bytes,
+                                      state.last_page - state.first_ask, state.warm});
   deadlines_.erase({state.pull.deadline, wire});
   by_caller_.erase(state.pull.id);
   const auto peer = peers_.find(state.connection);

@@ -59,7 +59,8 @@ class PullTable {
       : limits_(limits), tell_every_(tell_every), out_(out) {}
 
   // `wire` and `connection` are the engine's; a pull without a connection is Ended at once by it.
-  void Start(Pull pull, uint64_t wire, uint64_t connection);
+  // `warm`: the peer has spoken on that connection already.
+  void Start(Pull pull, uint64_t wire, uint64_t connection, bool warm);
 
   // The next pages to ask of the connection's peer, at most `pages_max` of one pull a call;
   // nullopt: none now. Asks are made in lots, so that a message carries several.
@@ -92,7 +93,7 @@ class PullTable {
     std::vector<PageState> pages;
     uint32_t next = 0;  // all before it were asked for or are over
     uint32_t under_way = 0, over = 0;
-    bool ending = false, dirty = false;
+    bool warm = false, ending = false, dirty = false;
     PullStatus status = PullStatus::kOk;
     uint64_t bytes = 0;
     Nanos first_ask = 0, last_page = 0, told = 0;

@@ -186,6 +186,7 @@ bool Fetches::Take(PeerAnswered& answered) {
   Part part = TakePart(fetch, answered.call);
   auto* answer = answered.answer ? std::get_if<GrantAnswer>(&*answered.answer) : nullptr;
   if (answer == nullptr) {
+    peers_->CountGrant(part.peer, PeerCode::kUnknown);
     peers_->Failed(part.peer, answered.why.empty() ? "an answer that is none" : answered.why);
     if (!fetch->over) AskAnother(fetch, part, part.from);
   } else {
@@ -326,6 +327,7 @@ void Fetches::Take(const PullEnded& ended) {
   Part part = TakePart(fetch, ended.pull);
   part.pulled.bytes = ended.bytes;
   part.pulled.took = ended.took;
+  part.pulled.warm = ended.warm;
   uint32_t first_missing = part.to;
   const uint32_t blocks = part.to - part.from;
   for (size_t i = 0; i < part.pages.size(); ++i) {

@@ -41,7 +41,7 @@ inline constexpr uint64_t kPagesHeldPerReplica = 1ull << 24;
 inline constexpr uint32_t kClaimsPerReplica = 8192;
 inline constexpr uint32_t kRequestsPerReplica = 8192;           // open at once
 inline constexpr uint64_t kOpenBytesPerReplica = 256ull << 20;  // OwnedPrompt::bytes of all of them
-inline constexpr uint64_t kOpenBytes = 1ull << 30;               // of all replicas together
+inline constexpr uint64_t kOpenBytes = 1ull << 30;              // of all replicas together
 inline constexpr Nanos kClaimLife = 600'000'000'000;  // a claim's deadline is at most this far away
 inline constexpr Nanos kClaimLifeDefault = 30'000'000'000;
 // How long a replica is believed to be computing when it has given no rate.

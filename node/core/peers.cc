@@ -365,7 +365,7 @@ void Peers::CountPull(PeerId id, const Pulled& pulled) {
   peer.counted.pages_bad += pulled.bad;
   peer.counted.pages_failed += pulled.failed;
   peer.counted.pull_micros += static_cast<uint64_t>(std::max<Nanos>(pulled.took, 0)) / 1000;
-  if (pulled.took <= 0 || pulled.bytes == 0) return;
+  if (!pulled.warm || pulled.took <= 0 || pulled.bytes == 0) return;
   const auto took = static_cast<double>(pulled.took);
   if (pulled.bytes < kBytesToMeasure) {
     peer.latency = Smooth(peer.latency, took);
@@ -380,6 +380,7 @@ void Peers::Failed(PeerId id, const std::string& why) {
   const auto it = peers_.find(id);
   if (it == peers_.end()) return;
   Peer& peer = *it->second;
+  if (peer.closed_until > context_->now) return;  // what ran at the same time: one failure
   const Nanos closed = Backoff(kBreakerFirst, kBreakerMost, peer.broken++, id);
   peer.closed_until = context_->now + closed;
   context_->Log(

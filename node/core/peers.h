@@ -91,6 +91,7 @@ class Peers {
   struct Pulled {
     uint64_t bytes = 0, pages = 0, bad = 0, failed = 0;
     Nanos took = 0;
+    bool warm = false;  // over a connection that was there
   };
   void CountPull(PeerId peer, const Pulled& pulled);
   // It failed to give what it had promised: its breaker opens; or it gave it.

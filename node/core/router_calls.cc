@@ -218,15 +218,16 @@ void Router::SayFull(SpaceId space, uint64_t blocks_wanted) {
   const SpaceShape& shape = context_.cache.shape(space);
   const uint64_t wanted = blocks_wanted * shape.shards;
   const uint64_t slab = extents_ * (kExtentBytes.value() / PageStride(shape.page_bytes).value());
-  context_.Log(
-      LogLine::Level::kWarning, "space.full",
-      {{"space", Text(space)},
-       {"extents_unowned", Text(context_.cache.extents_unowned())},
-       {"pages_wanted", Text(wanted)},
-       {"pages_of_slab", Text(slab)},
-       {"hint", wanted > slab ? "the prompt is larger than the slab: make --host-slab larger"
-                              : "its pages are claimed, its share is used up, or other spaces have "
-                                "all extents until a restart"}});
+  context_.Log(LogLine::Level::kWarning, "space.full",
+               {{"space", Text(space)},
+                {"extents_unowned", Text(context_.cache.extents_unowned())},
+                {"pages_wanted", Text(wanted)},
+                {"pages_of_slab", Text(slab)},
+                {"hint", extents_ == 0 ? "the slab is not there yet: its node is starting"
+                         : wanted > slab
+                             ? "the prompt is larger than the slab: make --host-slab larger"
+                             : "its pages are claimed, its share is used up, or other spaces have "
+                               "all extents until a restart"}});
 }
 
 Answer Router::Serve(const Session& session, BeginRequest& begin) {

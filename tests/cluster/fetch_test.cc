@@ -185,7 +185,11 @@ TEST_F(Fetch, FetchesOnlyWhatIsFasterThanComputing) {  // FAULTS E8
   cluster->net().transfers().SetFate([](const auto&, const auto&, LoopbackMessage kind) {
     return LoopbackFate{.delay = kind == LoopbackMessage::kPage ? 100 * kMillisecond : 0};
   });
-  EXPECT_EQ(cluster->Get(1, prompt), kBlocks);
+  EXPECT_EQ(cluster->Get(1, prompt), kBlocks) << "makes the connection, and is not measured";
+  const PromptData second = BlocksPrompt(7, kBlocks);
+  cluster->Compute(0, second);
+  cluster->Advance(kTold);
+  EXPECT_EQ(cluster->Get(1, second), kBlocks);
   const PromptData next = BlocksPrompt(2, kBlocks);
   cluster->Compute(0, next);
   cluster->Advance(kTold);
@@ -202,10 +206,14 @@ TEST_F(Fetch, AShortPullThatWasSlowDoesNotForbidLongOnes) {  // FAULTS E8
   options.prefill_tokens_per_s = 2'000;  // 12 blocks take 96 ms, 48 take 384
   options.page_bytes = Bytes(64 << 10);
   Start(2, options);
-  cluster->net().transfers().SetFate([connected = false](auto&, auto&, LoopbackMessage) mutable {
-    return LoopbackFate{.delay = (std::exchange(connected, true) ? 1 : 130) * kMillisecond};
+  const PromptData slow = BlocksPrompt(4, kBlocks);
+  cluster->Compute(0, slow);
+  cluster->Advance(kTold);
+  EXPECT_EQ(cluster->Get(1, prompt), kBlocks);
+  cluster->net().transfers().SetFate([delayed = false](auto&, auto&, LoopbackMessage) mutable {
+    return LoopbackFate{.delay = (std::exchange(delayed, true) ? 1 : 130) * kMillisecond};
   });
-  EXPECT_EQ(cluster->Get(1, prompt), kBlocks) << "the first pays for the connection";
+  EXPECT_EQ(cluster->Get(1, slow), kBlocks) << "it takes long once";
   const PromptData longer = BlocksPrompt(2, 48), again = BlocksPrompt(3, kBlocks);
   cluster->Compute(0, longer);
   cluster->Compute(0, again);
@@ -213,6 +221,46 @@ TEST_F(Fetch, AShortPullThatWasSlowDoesNotForbidLongOnes) {  // FAULTS E8
   EXPECT_EQ(cluster->Get(1, again), 0u) << "a short one may take as long again";
   EXPECT_EQ(cluster->Get(1, longer), 48u);
   EXPECT_EQ(cluster->Get(1, again), kBlocks) << "a long one was faster than that";
+  ExpectRest();
+}
+
+TEST_F(Fetch, WhoMakesTheConnectionIsNotMeasured) {  // FAULTS E8
+  ClusterDriver::Options options;
+  options.prefill_tokens_per_s = 2'000;
+  options.page_bytes = Bytes(64 << 10);
+  Start(2, options);
+  cluster->net().transfers().SetFate([delayed = false](auto&, auto&, LoopbackMessage) mutable {
+    return LoopbackFate{.delay = (std::exchange(delayed, true) ? 1 : 130) * kMillisecond};
+  });
+  EXPECT_EQ(cluster->Get(1, prompt), kBlocks);
+  const PromptData next = BlocksPrompt(2, kBlocks);
+  cluster->Compute(0, next);
+  cluster->Advance(kTold);
+  EXPECT_EQ(cluster->Get(1, next), kBlocks) << "the connection is there now";
+  ExpectRest();
+}
+
+TEST_F(Fetch, WhatFailsAtTheSameTimeIsOneFailure) {
+  Start(2);
+  std::vector<PromptData> prompts;
+  for (uint32_t i = 0; i < 6; ++i) {
+    prompts.push_back(BlocksPrompt(10 + i, kBlocks));
+    cluster->Compute(0, prompts.back());
+  }
+  cluster->Advance(kTold);
+  cluster->net().transfers().SetFate(
+      [](auto&, auto&, LoopbackMessage) { return LoopbackFate{.drop = true}; });
+  for (uint32_t i = 0; i < 6; ++i) {
+    EXPECT_NE(cluster->Acquire(1, RequestId(100 + i), prompts[i]).ticket, 0u);
+  }
+  for (int i = 0; i < 200 && !cluster->peer(1, 0).closed_for; ++i)
+    cluster->Advance(100 * kMillisecond);
+  ASSERT_TRUE(cluster->peer(1, 0).closed_for);
+  EXPECT_LT(*cluster->peer(1, 0).closed_for, 1500 * kMillisecond) << "the first time";
+  cluster->net().transfers().SetFate([](auto&, auto&, LoopbackMessage) { return LoopbackFate{}; });
+  for (uint32_t i = 0; i < 6; ++i) {
+    cluster->LoadAndSettle(1, RequestId(100 + i), prompts[i], ClaimId(), 0);
+  }
   ExpectRest();
 }
 

@@ -49,7 +49,7 @@ void LoopbackEngine::Start(Pull pull) {
   if (admission_.Admit(pull)) {
     const uint64_t wire = ++network_->next_id_;
     const uint64_t connection = ConnectionTo(pull.address);
-    pulls_.Start(std::move(pull), wire, connection);
+    pulls_.Start(std::move(pull), wire, connection, connections_.at(connection).heard);
     pulls_.Expire(network_->now());
     Pump(connection);
   }
@@ -78,7 +78,7 @@ uint64_t LoopbackEngine::ConnectionTo(const std::string& peer) {
   const auto [it, fresh] = by_peer_.try_emplace(peer);
   if (fresh) {
     it->second = ++network_->next_id_;
-    connections_[it->second] = {peer, true, network_->now(), {}};
+    connections_[it->second] = {peer, true, false, network_->now(), {}};
     ++out_.counters.connections;
   }
   return it->second;
@@ -94,7 +94,9 @@ void LoopbackEngine::Pump(uint64_t id) {
 }
 
 bool LoopbackEngine::Accept(uint64_t id, LoopbackNetwork::Page* page) {
-  if (!connections_.contains(id)) return false;
+  const auto connection = connections_.find(id);
+  if (connection == connections_.end()) return false;
+  connection->second.heard = true;
   const Landing landing = pulls_.Receive(id, page->wire, page->position, page->bytes.size());
   if (landing.kind != Landing::Kind::kTake) return false;
   page->to = landing.to;
@@ -166,7 +168,8 @@ void LoopbackEngine::Deliver(LoopbackNetwork::Message& message) {
   }
   if (it == connections_.end()) {
     if (!std::holds_alternative<Ask>(message.content)) return;
-    it = connections_.try_emplace(id, Connection{message.from, false, network_->now(), {}}).first;
+    it = connections_.try_emplace(id, Connection{message.from, false, false, network_->now(), {}})
+             .first;
     ++out_.counters.connections;
   }
   if (std::holds_alternative<Ask>(message.content)) {

@@ -34,7 +34,8 @@ class LoopbackEngine final : public TransferEngine {
   // One pull connection: its requester's end and its owner's end carry the same id.
   struct Connection {
     std::string peer;
-    bool ours = false;  // we pull on it
+    bool ours = false;   // we pull on it
+    bool heard = false;  // a page has come
     Nanos progress = 0;
     std::vector<GrantId> sending;  // a page each
   };

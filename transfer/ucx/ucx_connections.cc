@@ -60,7 +60,9 @@ void UcxWorker::Accept(ucp_conn_request_h request) {
 UcxWorker::Connection* UcxWorker::SenderOf(const ucp_am_recv_param_t* param) {
   if ((param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) == 0) return nullptr;
   const auto it = by_endpoint_.find(param->reply_ep);
-  return it == by_endpoint_.end() || it->second->failed ? nullptr : it->second;
+  if (it == by_endpoint_.end() || it->second->failed) return nullptr;
+  it->second->heard = true;
+  return it->second;
 }
 
 bool UcxWorker::Busy(const Connection& connection) const {

@@ -65,6 +65,7 @@ class UcxWorker {
     uint64_t id = 0;
     ucp_ep_h endpoint = nullptr;
     std::string peer;      // the address we pull from; empty: it pulls from us
+    bool heard = false;    // its other side has answered
     bool failed = false;   // told by UCX, or by us
     bool closing = false;  // close has been called
     void* close_request = nullptr;
@@ -155,7 +156,7 @@ class UcxWorker {
   absl::flat_hash_map<ucp_ep_h, Connection*> by_endpoint_;
   std::map<std::string, Connection*> by_peer_;  // those we pull on, until they fail
   uint64_t next_connection_ = 0;
-  uint32_t accepted_ = 0;  // of connections_, those that peers made
+  uint32_t accepted_ = 0;                    // of connections_, those that peers made
   std::vector<ucp_conn_request_h> callers_;  // to be accepted
   std::vector<Waiting> asks_;
   std::vector<Operation*> free_operations_;
