@@ -51,4 +51,13 @@ std::string FormatAddress(const sockaddr_storage& storage) {
   return std::string(host.data()) + ":" + std::to_string(ntohs(in.sin_port));
 }
 
+bool IsLoopback(const SocketAddress& address) {
+  if (address.storage.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address.storage);
+    return ntohl(v4.sin_addr.s_addr) >> 24 == 127;
+  }
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address.storage);
+  return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr) != 0;
+}
+
 }  // namespace pando::transfer

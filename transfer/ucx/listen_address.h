@@ -17,6 +17,7 @@ struct SocketAddress {
 
 std::optional<SocketAddress> ParseAddress(const std::string& text);
 std::string FormatAddress(const sockaddr_storage& storage);
+bool IsLoopback(const SocketAddress& address);
 
 }  // namespace pando::transfer
 

@@ -58,6 +58,12 @@ absl::Status UcxWorker::OpenContext() {
   ::setenv("UCX_TCP_TX_SEG_SIZE", kTcpSegment, 0);
   ::setenv("UCX_TCP_RX_SEG_SIZE", kTcpSegment, 0);
   ::setenv("UCX_TCP_PUT_ENABLE", "n", 0);
+  // A node that is started again gets its port back at once.
+  ::setenv("UCX_TCP_CM_REUSEADDR", "y", 0);
+  // UCX listens on a port of its own on every device that it uses: not beyond loopback unless
+  // asked.
+  const std::optional<SocketAddress> listen = ParseAddress(options_.listen);
+  if (listen && IsLoopback(*listen)) ::setenv("UCX_NET_DEVICES", "lo", 0);
   ucp_config_t* config = nullptr;
   ucs_status_t status = ucp_config_read(nullptr, nullptr, &config);
   if (status != UCS_OK) return Failed("UCX's configuration", status);
@@ -158,7 +164,8 @@ ucp_mem_h UcxWorker::HandleOf(const void* start, size_t bytes) const {
 void UcxWorker::Start(Pull pull) {
   const uint64_t wire = static_cast<uint64_t>(random_()) << 32 | random_();
   Connection* const connection = ConnectionTo(pull.address);
-  pulls_.Start(std::move(pull), wire, connection == nullptr ? 0 : connection->id);
+  pulls_.Start(std::move(pull), wire, connection == nullptr ? 0 : connection->id,
+               connection != nullptr && connection->heard);
   if (connection == nullptr) pulls_.End(wire, PullStatus::kUnreachable);
 }
 

@@ -1,10 +1,15 @@
 // Two real nodes that pull from each other, one of them killed at each named step between them: the
 // engines go on, no byte is wrong, what the living node held for the dead one comes back, and the
 // dead one's next life is a peer again. FAULTS B2, C3, D6, E7.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
 
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -83,6 +88,62 @@ TEST_P(PeerKilled, TheOthersGoOn) {
   EXPECT_EQ(victim.WaitBase(Now() + kPatience), "");
   EXPECT_TRUE(survivor.SelfCheck());
   EXPECT_TRUE(victim.SelfCheck());
+}
+
+// The data port is free again at once, also when its connections were cut off by the node's death.
+TEST(PeerRestart, TheSamePortsCanBeHadAgain) {
+  const std::vector<std::string> ports = FreePorts(3);
+  const auto data = std::vector<std::string>{"--data-listen", "127.0.0.1:" + ports[2]};
+  const auto flags = PeerFlags("owner", ports[0], ports[1], data);
+  NodeProcess owner(flags), asker(PeerFlags("asker", ports[1], ports[0], {}));
+  for (const int signal : {SIGKILL, SIGTERM, SIGKILL}) {
+    Child there(EngineArgs(owner, "engine", "both", 0, 1, "")),
+        here(EngineArgs(asker, "engine", "both", 0, 1, ""));
+    Attach(there);
+    Attach(here);
+    const std::string cycle =
+        std::to_string(signal) + std::to_string(owner.child().pid()) + " 1024";
+    EXPECT_EQ(RunCycle(there, cycle).stored, 64);
+    ASSERT_TRUE(WaitKnown(asker, 64));
+    EXPECT_EQ(RunCycle(here, cycle).loaded, 63) << "through a connection to the data port";
+    owner.child().Signal(signal);
+    ASSERT_TRUE(owner.child().WaitExit(Now() + kPatience));
+    ASSERT_TRUE(owner.Restart(flags)) << "after signal " << signal;
+  }
+}
+
+// Which addresses of this process's network a process listens on, in the kernel's hex form.
+std::set<std::string> ListeningOn(pid_t pid) {
+  std::set<std::string> inodes, found;
+  const std::string proc = "/proc/" + std::to_string(pid);
+  for (const auto& fd : std::filesystem::directory_iterator(proc + "/fd")) {
+    std::error_code gone;
+    const std::string to = std::filesystem::read_symlink(fd.path(), gone);
+    if (to.starts_with("socket:[")) inodes.insert(to.substr(8, to.size() - 9));
+  }
+  for (const char* table : {"/net/tcp", "/net/tcp6"}) {
+    std::ifstream file(proc + table);
+    std::string line;
+    std::getline(file, line);  // names
+    while (std::getline(file, line)) {
+      std::istringstream words(line);
+      std::string number, local, remote, state, skip, inode;
+      words >> number >> local >> remote >> state;
+      for (int i = 0; i < 5; ++i) words >> skip;
+      words >> inode;
+      if (state == "0A" && inodes.contains(inode)) found.insert(local.substr(0, local.find(':')));
+    }
+  }
+  return found;
+}
+
+// UCX opens ports of its own: they are no way in from elsewhere either.
+TEST(PeerPorts, ANodeOfLoopbackListensNowhereElse) {
+  const std::vector<std::string> ports = FreePorts(2);
+  NodeProcess node(PeerFlags("alone", ports[0], ports[1], {}));
+  const std::set<std::string> addresses = ListeningOn(node.child().pid());
+  EXPECT_FALSE(addresses.empty());
+  for (const std::string& address : addresses) EXPECT_THAT(address, testing::EndsWith("0100007F"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Steps, PeerKilled,
