@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "absl/numeric/int128.h"
+
 namespace pando::ctl {
 
 using nlohmann::json;
@@ -65,7 +67,12 @@ void AccountRow(std::vector<std::string> first, const v1::Account& account, Tabl
 }
 
 std::string AccountProblem(const std::string& whose, const v1::Account& account) {
-  if (account.prompt() == HitsOf(account) + account.computed()) return "";
+  absl::uint128 all = account.computed();  // no sum of what a node says may wrap around
+  for (const uint64_t hits : {account.hit_engine(), account.hit_device(), account.hit_host(),
+                              account.hit_disk(), account.hit_peer()}) {
+    all += hits;
+  }
+  if (all == account.prompt()) return "";
   return fmt::format("the account of {} does not balance: {} prompt tokens, {} hit + {} computed",
                      whose, account.prompt(), HitsOf(account), account.computed());
 }

@@ -151,16 +151,20 @@ std::vector<NodeFigures> AllNodes(const v1::Status& status) {
   return nodes;
 }
 
-// The sum of all nodes that were heard.
+// The sum of all nodes that were heard and whose accounts can be true.
 struct Sum {
   v1::NodeTotals totals;
-  uint64_t nodes = 0, not_heard = 0, oldest_ms = 0;
+  uint64_t nodes = 0, not_heard = 0, unbalanced = 0, oldest_ms = 0;
 };
 Sum SumOf(const std::vector<NodeFigures>& nodes) {
   Sum sum;
   for (const NodeFigures& node : nodes) {
     if (node.totals == nullptr) {
       ++sum.not_heard;
+      continue;
+    }
+    if (!AccountProblem(node.name, node.totals->account()).empty()) {
+      ++sum.unbalanced;  // said beside the sum, and no part of it
       continue;
     }
     ++sum.nodes;
@@ -236,6 +240,7 @@ json ClusterStatsJson(const v1::Status& status) {
   json cluster = TotalsJson(sum.totals);
   cluster["nodes"] = sum.nodes;
   cluster["not_heard"] = sum.not_heard;
+  cluster["unbalanced"] = sum.unbalanced;
   cluster["oldest_age_ms"] = sum.oldest_ms;
   return {{"cluster", cluster}, {"nodes", nodes}};
 }

@@ -17,9 +17,8 @@ bool Matches(const v1::Space& space, const SpaceName& name) {
   return false;
 }
 
-// What was added; all of it, if the node has begun another life in between.
+// What was added.
 NodeCounts Added(const NodeCounts& before, NodeCounts now) {
-  if (now.boot_id != before.boot_id) return now;
   now.hit_peer -= before.hit_peer;
   now.pulls -= before.pulls;
   now.pull.pages -= before.pull.pages;
@@ -64,16 +63,36 @@ absl::Status NodeWatch::Start() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<NodeCounts> NodeWatch::Since() {
+absl::Status NodeWatch::Update() {
   absl::StatusOr<NodeCounts> now = Read();
   if (!now.ok()) return now.status();
-  return Added(before_, *std::move(now));
+  if (now->boot_id != last_.boot_id) {
+    earlier_ = Total();
+    before_ = NodeCounts();
+    restarted_ = true;
+  }
+  last_ = *std::move(now);
+  return absl::OkStatus();
+}
+
+NodeCounts NodeWatch::Total() const {
+  NodeCounts total = Added(before_, last_);
+  total.hit_peer += earlier_.hit_peer;
+  total.pulls += earlier_.pulls;
+  total.pull += earlier_.pull;
+  return total;
+}
+
+absl::StatusOr<NodeCounts> NodeWatch::Since() {
+  const absl::Status read = Update();
+  if (!read.ok()) return read;
+  return Total();
 }
 
 std::optional<int64_t> NodeWatch::TakePullNanos() {
-  absl::StatusOr<NodeCounts> now = Read();
-  if (!now.ok()) return std::nullopt;
-  const NodeCounts added = Added(std::exchange(last_, *now), *now);
+  const NodeCounts before = Total();
+  if (!Update().ok()) return std::nullopt;
+  const NodeCounts added = Added(before, Total());
   if (added.pulls == 0) return std::nullopt;
   return static_cast<int64_t>(added.pull.seconds * 1e9 / static_cast<double>(added.pulls));
 }

@@ -32,15 +32,23 @@ class NodeWatch {
   absl::Status Start();
   // What was added since Start.
   absl::StatusOr<NodeCounts> Since();
+  // The node began another life meanwhile: what it did before that and after it was last read is
+  // not known.
+  bool restarted() const { return restarted_; }
   // The mean time of the pulls that ended since it was last asked; nullopt: none did.
   std::optional<int64_t> TakePullNanos();
 
  private:
   absl::StatusOr<NodeCounts> Read();
+  // Reads, into `last_`; what a life that is over had added is kept.
+  absl::Status Update();
+  NodeCounts Total() const;
 
   AdminClient client_;
   const SpaceName space_;
-  NodeCounts before_, last_;
+  NodeCounts before_, last_;  // of the node's present life
+  NodeCounts earlier_;        // what its lives before that have added
+  bool restarted_ = false;
 };
 
 }  // namespace pando::ctl

@@ -96,6 +96,7 @@ class Watches {
       const absl::StatusOr<NodeCounts> counts = watches_[i]->Since();
       Note(i, counts.status());
       if (counts.ok()) result_->AddCounts(i, *counts);
+      if (watches_[i] != nullptr) result_->nodes[i].restarted = watches_[i]->restarted();
     }
   }
 

@@ -143,7 +143,7 @@ json ToJson(const ReplayResult& result) {
     nodes.push_back({{"socket", node.socket},
                      {"name", node.name},
                      {"boot_id", fmt::format("{:016x}", node.boot_id)},
-                     {"watched", node.unwatched.empty()},
+                     {"watched", node.unwatched.empty() && !node.restarted},
                      {"replicas", node.replicas},
                      {"requests", node.requests},
                      {"unreached", node.unreached},

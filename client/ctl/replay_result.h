@@ -88,7 +88,8 @@ Percentiles PercentilesOf(std::vector<int64_t> nanos);
 struct NodeTotals {
   std::string socket, name;
   uint64_t boot_id = 0;
-  std::string unwatched;  // why the node's own figures are not known; empty: they are
+  bool restarted = false;  // what it did at the end of its life before is not known
+  std::string unwatched;   // why the node's own figures are not known; empty: they are
   uint64_t replicas = 0;
   uint64_t requests = 0;
   uint64_t unreached = 0;  // requests some of whose calls got no answer

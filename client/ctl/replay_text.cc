@@ -84,6 +84,12 @@ std::string RemarksText(const ReplayResult& result) {
                         node.socket, Thousands(node.unreached), Thousands(node.requests));
   }
   for (const NodeTotals& node : result.nodes) {
+    if (node.restarted) {
+      text += fmt::format(
+          "{}: it was started anew meanwhile; what it pulled at the end of its life before counts "
+          "as hits in host memory\n",
+          node.socket);
+    }
     if (node.unwatched.empty()) continue;
     text += fmt::format(
         "{}: what it pulled from peers is not known, hits there count as hits in host memory "
