@@ -293,6 +293,8 @@ TEST_F(Fetch, TheOwnersDeathWakesWhoWaits) {
   EXPECT_EQ(cluster->Compute(0, prompt), kBlocks);
   cluster->Advance(kTold);
   EXPECT_EQ(cluster->Get(1, prompt), kBlocks) << "another life has a fresh start";
+  EXPECT_EQ(cluster->peer(1, 0).grants_asked, 2u);
+  EXPECT_EQ(cluster->peer(1, 0).grants_refused, 1u) << "the answer that never came counts";
   ExpectRest();
 }
 

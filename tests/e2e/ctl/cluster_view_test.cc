@@ -224,12 +224,22 @@ TEST_F(ClusterViewTest, EachNodeIsCountedOnceOrNamedAsMissing) {
 }
 
 // FAULTS F3
-TEST_F(ClusterViewTest, AnAccountThatDoesNotBalanceIsSaid) {
-  peer(1)->mutable_totals()->mutable_account()->set_computed(1);
+TEST_F(ClusterViewTest, AnAccountThatDoesNotBalanceIsSaidAndNotSummed) {
+  v1::Account* lie = peer(1)->mutable_totals()->mutable_account();
+  lie->set_computed(1);
   const Ran ran = Ask({"stats", "--cluster"});
   EXPECT_EQ(ran.exit, 1);
   EXPECT_THAT(ran.err,
               HasSubstr("the account of c does not balance: 63 prompt tokens, 45 hit + 1"));
+  // Nor one whose sum is right only because it wraps around.
+  lie->set_computed(18 + lie->hit_host() + 1);
+  lie->set_hit_host(UINT64_MAX);
+  const Ran wrapped = Ask({"stats", "--cluster", "--json"});
+  EXPECT_EQ(wrapped.exit, 1);
+  const json cluster = json::parse(wrapped.out)["cluster"];
+  EXPECT_EQ(cluster["unbalanced"], 1);
+  EXPECT_EQ(cluster["nodes"], 2);
+  EXPECT_EQ(cluster["tokens"]["prompt"], 63);
 }
 
 // FAULTS G1, G2: a cluster of nothing, and numbers at their limits.
