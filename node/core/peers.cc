@@ -28,7 +28,7 @@ constexpr Nanos kViewOutlives = 30 * kSecond;
 constexpr Nanos kBreakerFirst = 1 * kSecond;
 constexpr Nanos kBreakerMost = 60 * kSecond;
 constexpr Nanos kMeasureBelieved = 30 * kSecond;
-// A shorter pull says how long a round trip takes, or a new connection, and nothing of the rate.
+// A shorter pull says how long a round trip takes, and nothing of the rate.
 constexpr uint64_t kBytesToMeasure = 1ull << 20;
 constexpr double kLastWeight = 0.3;  // of the last pull
 constexpr uint64_t kSweepPlaces = 4096;
