@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "client/client.h"
+#include "tests/bench/bench_client.h"
 #include "tests/bench/figure.h"
 #include "tests/bench/local_bench_echo.h"
 #include "tests/bench/local_bench_node.h"
@@ -64,9 +65,9 @@ double AcquireMicros(client::Client* client, const std::vector<uint32_t>& tokens
 void BenchAcquire(Report* report, int client_core, int node_core) {
   const BenchNode node(node_core);
   PinTo(client_core);
-  const auto client = Attach(node.socket(), "bench");
+  const auto client = Attach(node.socket(), "bench", kPageBytes);
   const std::vector<uint32_t> tokens = PromptOf(4096);
-  StorePrompt(client.get(), tokens);
+  StorePrompt(client.get(), tokens, kPageBytes);
   std::vector<double> acquires, echoes;
   for (int i = 0; i < kRepetitions; ++i) {
     acquires.push_back(AcquireMicros(client.get(), tokens));
@@ -119,7 +120,7 @@ uint64_t RunCycles(client::Client* client, const std::vector<uint32_t>& tokens,
 // Child process `index`: says through the pipe how many cycles a second it did.
 [[noreturn]] void RunEngine(int index, const std::string& socket,
                             const std::vector<uint32_t>& tokens, int go, int result) {
-  const auto client = Attach(socket, "engine-" + std::to_string(index));
+  const auto client = Attach(socket, "engine-" + std::to_string(index), kPageBytes);
   uint64_t request = 0;
   RunCycles(client.get(), tokens, Clock::now() + std::chrono::milliseconds(50), &request);
   char byte = 0;
@@ -171,8 +172,8 @@ void BenchCycles(Report* report, uint32_t resident, bool has_goal) {
   const BenchNode node(-1);
   const std::vector<uint32_t> tokens = PromptOf(resident);
   {
-    const auto client = Attach(node.socket(), "stores");
-    StorePrompt(client.get(), tokens);
+    const auto client = Attach(node.socket(), "stores", kPageBytes);
+    StorePrompt(client.get(), tokens, kPageBytes);
   }
   const std::vector<EchoTrip> trips = TripsOf(resident);
   std::vector<double> rates, micros, echoes;

@@ -2,24 +2,16 @@
 
 #include <poll.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 
+#include "tests/bench/bench_client.h"
 #include "tests/bench/pull_bench_peer.h"
-#include "tests/e2e/process/child.h"
 #include "tests/e2e/process/peer_flags.h"
 
 namespace pando::bench {
 namespace {
 
-constexpr uint32_t kBlockTokens = 16;
 constexpr int64_t kPatience = 60'000'000'000;
-
-[[noreturn]] void Fail(const std::string& what) {
-  std::fprintf(stderr, "bench_pull: %s\n", what.c_str());
-  std::exit(1);
-}
 
 std::vector<uint32_t> PromptOf(unsigned seed) {
   std::vector<uint32_t> tokens(kPulled * kBlockTokens + 1);  // the last is computed in any case
@@ -33,7 +25,7 @@ int64_t Deadline() {
 
 }  // namespace
 
-NodePair::NodePair(size_t page_bytes) : page_bytes_(page_bytes), page_(page_bytes, std::byte{7}) {
+NodePair::NodePair(size_t page_bytes) : page_bytes_(page_bytes) {
   const std::vector<std::string> ports = e2e::FreePorts(2);
   // Three lots fit: what came first is evicted, as in a node that has run for a while.
   const std::string slab = std::to_string((3 * kPulled * page_bytes >> 20) + 128) + "MiB";
@@ -44,37 +36,13 @@ NodePair::NodePair(size_t page_bytes) : page_bytes_(page_bytes), page_(page_byte
   Pin(kRequesterCore);
   asker_ =
       std::make_unique<e2e::NodeProcess>(e2e::PeerFlags("asker", ports[1], ports[0], more), slab);
-  there_ = Attach(*owner_);
-  here_ = Attach(*asker_);
-}
-
-std::unique_ptr<client::Client> NodePair::Attach(const e2e::NodeProcess& node) const {
-  client::Options options;
-  options.socket = node.socket();
-  options.replica_key = "bench";
-  options.block_tokens = kBlockTokens;
-  options.page_bytes = page_bytes_;
-  options.fields = {{"model", "bench"}};
-  options.prefill_tokens_per_s = 1000;  // slow enough that a fetch always pays
-  auto client = client::Client::Create(options);
-  if (!client->WaitAttached(Deadline())) Fail("not attached: " + client->last_error());
-  return client;
+  constexpr uint64_t kPrefill = 1000;  // slow enough that a fetch always pays
+  there_ = Attach(owner_->socket(), "bench", page_bytes, kPrefill);
+  here_ = Attach(asker_->socket(), "bench", page_bytes, kPrefill);
 }
 
 void NodePair::Prepare(unsigned seed) {
-  const std::vector<uint32_t> tokens = PromptOf(seed);
-  auto reserve = there_->StartReserve(0, {tokens, {}, {}}, {}, 0, kPulled, 0, Deadline());
-  const client::ReserveResult& reserved = there_->Wait(reserve);
-  if (!reserved.claim || reserved.to != kPulled) Fail("not reserved: " + reserved.message);
-  auto begin = there_->StartBegin({&reserved.claim, 1}, Deadline());
-  client::BeginResult& begun = there_->Wait(begin);
-  if (begun.holds.size() != 1) Fail("not begun: " + begun.message);
-  const std::vector<std::span<const std::byte>> pieces = {page_};
-  for (uint32_t i = 0; i < kPulled; ++i) {
-    if (!begun.holds[0].Store(i, pieces)) Fail("not stored");
-  }
-  auto end = there_->StartEnd(std::move(begun.holds[0]), Deadline());
-  if (there_->Wait(end).code != client::Code::kOk) Fail("not committed: " + end.get().message);
+  StorePrompt(there_.get(), PromptOf(seed), page_bytes_);
 }
 
 double NodePair::Pull(unsigned seed) {

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "client/client.h"
 #include "tests/e2e/process/node_process.h"
@@ -25,10 +24,7 @@ class NodePair {
   double Pull(unsigned seed);
 
  private:
-  std::unique_ptr<client::Client> Attach(const e2e::NodeProcess& node) const;
-
   const size_t page_bytes_;
-  const std::vector<std::byte> page_;
   std::unique_ptr<e2e::NodeProcess> owner_, asker_;
   std::unique_ptr<client::Client> there_, here_;
   uint64_t requests_ = 0;
