@@ -6,9 +6,10 @@
 //     checksum ─► PullPages{arrived | bad | failed}
 //   PullEnded                                     Revoke{grant} ─► GrantEnded
 //
-// Two implementations: loopback/ (in one process, deterministic, no thread) and ucx/ (active
-// messages). Neither decides anything: what is granted, pulled, retried is node/core's.
-// Admission, OfferTable and PullTable are what both do alike.
+// Three implementations: loopback/ (in one process, deterministic, no thread), ucx/ (active
+// messages) and process/ (the same in a process of its own: a node's). None decides anything: what
+// is granted, pulled, retried is node/core's. Admission, OfferTable and PullTable are what they do
+// alike.
 //
 // Invariants, whatever the other side does or fails to do:
 //  1. Owner's rule: the engine reads an offered page only between Offer and GrantEnded; GrantEnded
@@ -118,6 +119,8 @@ struct TransferCounters {  // since start
   uint64_t connections_refused = 0;                  // never made: above the limit
   uint64_t offers_refused = 0, pulls_refused = 0;    // our own, above the limits
   uint64_t registrations_failed = 0;                 // of extents; their pages go all the same
+  uint64_t restarts = 0;                             // of the transfer process, where there is one
+  friend bool operator==(const TransferCounters&, const TransferCounters&) = default;
 };
 
 struct TransferLimits {

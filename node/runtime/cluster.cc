@@ -8,7 +8,7 @@
 #include "node/control/random_number.h"
 #include "node/core/cluster/limits.h"
 #include "radix/base/check.h"
-#include "transfer/ucx/ucx_engine.h"
+#include "transfer/process/process_engine.h"
 
 namespace pando::runtime {
 
@@ -18,10 +18,13 @@ absl::StatusOr<std::unique_ptr<Cluster>> Cluster::Create(const ClusterOptions& o
   cluster->options_ = options;
   Inbox* const inbox = &cluster->inbox_;
   if (!options.data_listen.empty()) {
-    UcxEngineOptions engine;
+    ProcessEngineOptions engine;
     engine.listen = options.data_listen;
     engine.notify = [inbox] { inbox->Wake(); };
-    absl::StatusOr<std::unique_ptr<UcxEngine>> made = UcxEngine::Create(engine);
+    engine.died = [self = cluster.get()](const std::string& how, Nanos pause) {
+      self->owner_.loop->Post([self, how, pause] { self->TransferDied(how, pause); });
+    };
+    absl::StatusOr<std::unique_ptr<ProcessEngine>> made = ProcessEngine::Create(std::move(engine));
     if (!made.ok()) {
       return absl::FailedPreconditionError("--data-listen " + options.data_listen + ": " +
                                            std::string(made.status().message()) +
@@ -86,12 +89,21 @@ void Cluster::SetPeers(const std::vector<std::string>& addresses) {
 absl::StatusOr<std::span<std::byte>> Cluster::AddExtent(const HostExtent& extent) {
   if (engine_ == nullptr) return std::span<std::byte>();
   absl::StatusOr<std::span<std::byte>> bytes = memory_.Add(extent);
-  if (bytes.ok()) engine_->AddMemory(*bytes);
+  if (bytes.ok()) engine_->AddMemory(*bytes, extent.fd());
   return bytes;
 }
 
 std::string Cluster::data_address() const {
   return engine_ == nullptr ? "" : engine_->address();
+}
+
+void Cluster::TransferDied(const std::string& how, Nanos pause) {
+  Log(LogLine::Level::kWarning, "transfer.restarted",
+      {{"how", how},
+       {"in_ms", std::to_string(pause / 1'000'000)},
+       {"why",
+        "what the transfer process cannot digest ends it; pulls under way have failed, and "
+        "the cache is as it was: see who reaches the data port"}});
 }
 
 // ---- What comes back

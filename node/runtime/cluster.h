@@ -1,9 +1,9 @@
 // The node's part in its cluster: carries out what the core says to peers and to the transfer
 // engine, and delivers what comes back.
 //
-//   core ── AnswerPeer, SendFeed, EndFeed ──────────────────► PeerServer ─┐
-//        ── AskPeer, OpenFeed, CloseFeed ───────────────────► PeerClient ─┼─► Inbox ─► core
-//        ── OfferPages, RevokeOffer, StartPull, CancelPull ─► UcxEngine ──┘
+//   core ── AnswerPeer, SendFeed, EndFeed ──────────────────► PeerServer ────┐
+//        ── AskPeer, OpenFeed, CloseFeed ───────────────────► PeerClient ────┼─► Inbox ─► core
+//        ── OfferPages, RevokeOffer, StartPull, CancelPull ─► ProcessEngine ─┘
 //                                                PeerNames ─► PeersChanged ─► core
 //
 // It decides nothing. Pages are PageIds to the core and memory to the engine: this is where one
@@ -34,7 +34,7 @@
 #include "transfer/memory/host_slab.h"
 
 namespace pando {
-class UcxEngine;
+class ProcessEngine;
 }
 
 namespace pando::runtime {
@@ -71,6 +71,7 @@ class Cluster {
   explicit Cluster(Owner owner);
   void Drain();
   void Step(Input input);
+  void TransferDied(const std::string& how, Nanos pause);
   void SetPeers(const std::vector<std::string>& addresses);
   void Log(LogLine::Level level, const char* event,
            std::vector<std::pair<std::string, std::string>> fields);
@@ -93,7 +94,7 @@ class Cluster {
   local::EventLoop::WatchId watch_ = local::EventLoop::WatchId::kNone;
   std::map<std::string, PeerId> ids_;  // of all addresses that ever were
   std::vector<TransferEvent> events_;
-  std::unique_ptr<UcxEngine> engine_;  // null: no pages
+  std::unique_ptr<ProcessEngine> engine_;  // null: no pages
   std::unique_ptr<control::PeerServer> server_;
   std::unique_ptr<control::PeerClient> client_;
   std::unique_ptr<PeerNames> names_;

@@ -13,8 +13,7 @@ struct Variable {
   const char* value;
 };
 
-constexpr Variable kWanted[] = {{"GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"},
-                                {"UCX_ERROR_SIGNALS", ""}};
+constexpr Variable kWanted[] = {{"GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"}};
 
 }  // namespace
 

@@ -10,8 +10,6 @@ namespace pando::runtime {
 //   GLIBC_TUNABLES=glibc.malloc.hugetlb=1    malloc asks for huge pages: in an index of a million
 //                                            runs a third of an eviction's time is page-table
 //                                            misses
-//   UCX_ERROR_SIGNALS=                       UCX takes SIGSEGV, SIGBUS and others for itself when
-//                                            its library is loaded, unless it is told not to
 //
 // and, if that changed anything, executes this program anew with the same arguments (same process,
 // same descriptors). Variables that the operator has set stand. Goes on without if that fails.

@@ -134,6 +134,10 @@ void AddWire(const WireCounters& wire, Families* out) {
   out->Counter("transfer_registrations_failed_total",
                "Extents that the network hardware did not take; they work, but slowly",
                data.registrations_failed);
+  out->Counter("transfer_restarts_total",
+               "Times that the process which moves pages ended and was started again: it ends when "
+               "somebody sends its ports what is no message",
+               data.restarts);
 }
 
 void AddCluster(const ClusterStatus& cluster, Families* out) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <memory_resource>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ class EnginePair {
   Heard owner_heard, requester_heard;
   std::string owner_address;
 
+  // Where pages must lie that both engines may touch; as long as the pair.
+  virtual std::pmr::memory_resource* memory() { return std::pmr::new_delete_resource(); }
   virtual Nanos Now() const = 0;
   // Lets things happen until `done`; false: they did not come to it.
   virtual bool Await(const std::function<bool()>& done) = 0;
@@ -43,6 +46,7 @@ class EnginePair {
 std::unique_ptr<EnginePair> MakeLoopbackPair(const TransferLimits& limits);
 std::unique_ptr<EnginePair> MakeUcxPair(const TransferLimits& limits);
 std::unique_ptr<EnginePair> MakeUcxRendezvousPair(const TransferLimits& limits);
+std::unique_ptr<EnginePair> MakeProcessPair(const TransferLimits& limits);
 
 }  // namespace pando
 

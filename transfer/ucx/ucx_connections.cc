@@ -104,7 +104,7 @@ std::optional<Nanos> UcxWorker::CloseFailedAndStalled() {
         connection->failed = true;
         ++out_.counters.connections_stalled;
       } else {
-        next = next ? std::min(*next, stall) : stall;
+        next = Earlier(next, stall);
       }
     }
     if (connection->failed && !connection->closing) BeginClose(connection);
@@ -114,7 +114,7 @@ std::optional<Nanos> UcxWorker::CloseFailedAndStalled() {
       it = connections_.erase(it);
     } else {
       // A close goes on in UCX's progress alone: no event of a socket announces it.
-      if (connection->closing) next = next ? std::min(*next, now + kCloseTick) : now + kCloseTick;
+      if (connection->closing) next = Earlier(next, now + kCloseTick);
       ++it;
     }
   }

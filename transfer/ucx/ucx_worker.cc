@@ -34,6 +34,10 @@ Nanos MonotonicNow() {
   return time.tv_sec * 1'000'000'000 + time.tv_nsec;
 }
 
+std::optional<Nanos> Earlier(std::optional<Nanos> a, std::optional<Nanos> b) {
+  return a && b ? std::min(*a, *b) : a ? a : b;
+}
+
 UcxWorker::UcxWorker(const UcxEngineOptions& options)
     : options_(options), pulls_(options.limits, &out_, kTellEvery) {}
 
@@ -192,14 +196,8 @@ std::optional<Nanos> UcxWorker::Turn() {
   for (const auto& [id, connection] : connections_) {
     if (!connection->peer.empty() && !connection->failed) Pump(connection.get());
   }
-  std::optional<Nanos> next = CloseFailedAndStalled();
-  if (const std::optional<Nanos> deadline = pulls_.NextDeadline()) {
-    next = next ? std::min(*next, *deadline) : *deadline;
-  }
-  if (const std::optional<Nanos> tell = pulls_.Flush(now)) {
-    next = next ? std::min(*next, *tell) : *tell;
-  }
-  return next;
+  const std::optional<Nanos> stall = CloseFailedAndStalled();
+  return Earlier(Earlier(stall, pulls_.NextDeadline()), pulls_.Flush(now));
 }
 
 void UcxWorker::CloseAll() {

@@ -164,6 +164,8 @@ class UcxWorker {
 };
 
 Nanos MonotonicNow();
+// Of two times, either of which may be none.
+std::optional<Nanos> Earlier(std::optional<Nanos> a, std::optional<Nanos> b);
 
 }  // namespace pando::transfer
 

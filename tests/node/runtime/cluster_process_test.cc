@@ -17,6 +17,7 @@
 #include "tests/e2e/process/child.h"
 #include "tests/node/control/inputs.h"
 #include "tests/node/runtime/ready_line.h"
+#include "tests/transfer/raw_bytes.h"
 
 namespace pando::runtime {
 namespace {
@@ -40,7 +41,10 @@ class ClusterNodeTest : public testing::Test {
     std::filesystem::remove_all(folder_);
   }
   void Start(const std::vector<std::string>& more) {
-    std::vector<std::string> command = {PANDO_BIN_DIR "/pando-node",
+    std::vector<std::string> command = {"/bin/sh",  // its log among what it says
+                                        "-c",
+                                        "exec \"$0\" \"$@\" 2>&1",
+                                        PANDO_BIN_DIR "/pando-node",
                                         "--name",
                                         "real",
                                         "--socket",
@@ -56,6 +60,12 @@ class ClusterNodeTest : public testing::Test {
     ready_ = *ready;
   }
   std::string Ready(const std::string& key) const { return ReadyField(ready_, key); }
+  bool Logs(const std::string& event) {
+    while (const auto line = node_->ReadLine(e2e::Now() + kWait)) {
+      if (line->find(event) != std::string::npos) return true;
+    }
+    return false;
+  }
   void ExpectGoodEnd() {
     node_->Signal(SIGTERM);
     const auto status = node_->WaitExit(e2e::Now() + kWait);
@@ -94,6 +104,20 @@ TEST_F(ClusterNodeTest, SaysWhereItListensAndAnswersThere) {
   const HelloAnswer answer = Hello();
   EXPECT_EQ(answer.code, PeerCode::kOk) << answer.message;
   EXPECT_EQ(answer.hello.node_name, "real");
+  EXPECT_EQ(answer.hello.data_address, Ready("data"));
+  ExpectGoodEnd();
+}
+
+// FAULTS G3: UCX aborts its process on what it cannot parse. That is not the node's.
+TEST_F(ClusterNodeTest, WrongBytesOnTheDataPortLeaveTheNodeAndItsPort) {
+  Start({});
+  const BootId boot = Hello().hello.boot;
+  for (int again = 0; again < 2; ++again) {
+    SendRaw(Ready("data"), std::string(64, '\xff'));
+    ASSERT_TRUE(Logs("transfer.restarted"));
+  }
+  const HelloAnswer answer = Hello();
+  EXPECT_EQ(answer.hello.boot, boot);
   EXPECT_EQ(answer.hello.data_address, Ready("data"));
   ExpectGoodEnd();
 }
