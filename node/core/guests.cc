@@ -24,6 +24,11 @@ std::optional<BootId> Guests::Enter(const std::string& name, BootId boot) {
   return over;
 }
 
+BootId Guests::Named(const std::string& name) const {
+  const auto it = by_name_.find(name);
+  return it == by_name_.end() ? BootId() : it->second;
+}
+
 bool Guests::Leave(BootId boot) {
   const auto it = guests_.find(boot);
   if (it == guests_.end()) return false;

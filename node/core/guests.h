@@ -1,7 +1,8 @@
 // Guests: the nodes that have said hello to this one, and so may subscribe and ask for grants.
 //
 // A node is one guest, by its name: a new life of it (another boot id) takes the place of the old
-// one, which is over with all that it was given. Beyond limits::kGuests the one that was silent for
+// one, which is over with all that it was given. (While the old one still listens, the router lets
+// nobody take its place.) Beyond limits::kGuests the one that was silent for
 // longest has to say hello again. Owner thread only.
 #ifndef PANDO_NODE_CORE_GUESTS_H_
 #define PANDO_NODE_CORE_GUESTS_H_
@@ -22,6 +23,8 @@ class Guests {
 
   // Whose place a guest of this name and boot takes, if anybody's: that one is over.
   std::optional<BootId> Enter(const std::string& name, BootId boot);
+  // The life of the node of this name that is a guest; BootId(): none.
+  BootId Named(const std::string& name) const;
   // False: no such guest.
   bool Leave(BootId boot);
   // Whether it may ask; it is heard of now.

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,7 @@ class Router {
   NodeTotals Totals() const;
   ClusterStatus StatusOfCluster() const;
   std::optional<std::string> CheckGuest(BootId requester, BootId owner);
+  void LogRefused(const std::string& name, const std::string& why);
   void GuestOver(BootId guest, const std::string& why);
   void SpreadPeerNews();
   void LeaveCluster();
@@ -135,6 +137,7 @@ class Router {
   Holds holds_;
   Spaces spaces_;
   Replicas replicas_;
+  std::set<std::string> refused_;  // nodes, with why: logged
   Guests guests_;
   Grants grants_;
   Peers peers_;

@@ -4,9 +4,15 @@
 
 #include "node/core/hello.h"
 #include "node/core/limits.h"
+#include "node/core/problem.h"
 #include "node/core/router.h"
 
 namespace pando {
+namespace {
+
+constexpr size_t kRefusedMax = 256;  // of names with reasons: more are not logged
+
+}  // namespace
 
 void Router::Take(const ClusterStarted& started) {
   PeerHello mine = FormulasOf(key_secret_);
@@ -58,12 +64,29 @@ HelloAnswer Router::ServePeer(GrantId, const HelloRequest& request) {
   if (auto problem = CheckHello(answer.hello, request.hello)) {
     answer.code = PeerCode::kIncompatible;
     answer.message = *std::move(problem);
+    LogRefused(request.hello.node_name, answer.message);
+    return answer;
+  }
+  const BootId named = guests_.Named(request.hello.node_name);
+  if (named != request.hello.boot && feeds_.streams(named) > 0) {
+    answer.code = PeerCode::kBusy;
+    answer.message = Text("another life of a node named ", Quotable(request.hello.node_name),
+                          " is connected: give each node its own --name; if it was restarted, its "
+                          "old connection will soon be over");
+    LogRefused(request.hello.node_name, answer.message);
     return answer;
   }
   if (const auto over = guests_.Enter(request.hello.node_name, request.hello.boot)) {
     GuestOver(*over, "another life of this node, or too many nodes, took its place");
   }
   return answer;
+}
+
+// Each once: who is refused comes again.
+void Router::LogRefused(const std::string& name, const std::string& why) {
+  if (refused_.size() >= kRefusedMax || !refused_.insert(name + why).second) return;
+  context_.Log(LogLine::Level::kWarning, "peer.refused",
+               {{"peer", Quotable(name)}, {"why", Quotable(why, 400)}});
 }
 
 PeerHello Router::Hello() const {

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
 
+#include "node/core/hello.h"
 #include "tests/cluster/cluster_driver.h"
 
 namespace pando::testing {
@@ -217,6 +219,27 @@ TEST_F(Stranger, IsRefusedByName) {  // FAULTS A7, D8
   EXPECT_EQ(node.status().cluster.guests, 1u);
 }
 
+// FAULTS D8: two nodes of one name do not drive each other out.
+TEST_F(Stranger, OfAGuestsNameIsRefusedWhileThatOneListens) {
+  const PeerHello hello = Hello();
+  ASSERT_EQ(Ask<HelloAnswer>(HelloRequest{hello}).code, PeerCode::kOk);
+  node.Input(FeedAsked{1, {hello.boot, BootId(), 0}});
+  PeerHello namesake = hello;
+  namesake.boot = BootId(4712);
+  node.logs.clear();
+  for (int again = 0; again < 3; ++again) {
+    const auto answer = Ask<HelloAnswer>(HelloRequest{namesake});
+    EXPECT_EQ(answer.code, PeerCode::kBusy);
+    EXPECT_THAT(answer.message, HasSubstr("named stranger"));
+  }
+  EXPECT_EQ(node.Logged("peer.refused").size(), 1u);
+  EXPECT_TRUE(ends.empty()) << "the first one's feed goes on";
+  EXPECT_EQ(node.status().cluster.guests, 1u);
+  node.Input(FeedDropped{1});  // its process has gone: this is its next life
+  EXPECT_EQ(Ask<HelloAnswer>(HelloRequest{namesake}).code, PeerCode::kOk);
+  EXPECT_EQ(node.status().cluster.guests, 1u);
+}
+
 TEST_F(Stranger, GetsNothingBeforeHello) {
   Hello();
   EXPECT_EQ(Ask<GrantAnswer>(Wanted()).code, PeerCode::kUnknown);
@@ -308,6 +331,60 @@ TEST_F(Stranger, TooMuchAtOnceIsBusy) {
   EXPECT_EQ(ends[0].code, PeerCode::kBusy);
   Ask<GoodbyeAnswer>(GoodbyeRequest{BootId(4711), "enough"});
   EXPECT_EQ(ends.size(), 1u + limits::kFeedsPerGuest);
+}
+
+// ---- Who is whom
+
+class Addresses : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    node.elsewhere = [this](Output output) {
+      if (auto* ask = std::get_if<AskPeer>(&output)) asked[ask->peer] = ask->call;
+      if (auto* feed = std::get_if<pando::OpenFeed>(&output)) feeds[feed->peer] = feed->stream;
+    };
+    node.Input(PeersChanged{{{kOne, "a:1"}, {kOther, "b:2"}}});
+  }
+  // What the address answers to the hello that it was sent.
+  PeerStatus Answers(PeerId peer, const std::string& name, uint64_t boot) {
+    PeerHello hello = FormulasOf("");
+    hello.node_name = name;
+    hello.boot = BootId(boot);
+    node.Input(PeerAnswered{asked.at(peer), HelloAnswer{PeerCode::kOk, "", hello}, ""});
+    return StatusOf(peer);
+  }
+  PeerStatus StatusOf(PeerId peer) {
+    for (const PeerStatus& status : node.status().cluster.peers) {
+      if (status.peer == peer) return status;
+    }
+    ADD_FAILURE() << "no peer " << peer;
+    return {};
+  }
+
+  static constexpr PeerId kOne{51}, kOther{52};
+  ClusterDriver cluster{1};
+  CoreDriver& node = cluster.node(0);
+  std::map<PeerId, uint64_t> asked, feeds;
+};
+
+// FAULTS F2: it is not counted twice.
+TEST_F(Addresses, TwoOfOneNode) {
+  EXPECT_EQ(Answers(kOne, "other", 7).state, PeerState::kConnected);
+  const PeerStatus second = Answers(kOther, "other", 7);
+  EXPECT_EQ(second.state, PeerState::kIncompatible);
+  EXPECT_THAT(second.why, HasSubstr("connected at a:1"));
+  EXPECT_FALSE(feeds.contains(kOther));
+  // The first one goes: the second takes its place.
+  node.Input(FeedEnded{feeds.at(kOne), "gone"});
+  cluster.Advance(40 * kSecond);
+  EXPECT_EQ(Answers(kOther, "other", 7).state, PeerState::kConnected);
+}
+
+TEST_F(Addresses, TwoNodesOfOneName) {  // FAULTS D8
+  EXPECT_EQ(Answers(kOne, "other", 7).state, PeerState::kConnected);
+  const PeerStatus second = Answers(kOther, "other", 8);
+  EXPECT_EQ(second.state, PeerState::kIncompatible);
+  EXPECT_THAT(second.why, HasSubstr("named other is connected at a:1"));
+  EXPECT_EQ(StatusOf(kOne).state, PeerState::kConnected);
 }
 
 }  // namespace
