@@ -91,13 +91,17 @@ std::string WhoText(const v1::Cluster& cluster) {
       {Table::kLeft, Table::kLeft, Table::kLeft, Table::kLeft, Table::kRight, Table::kLeft,
        Table::kRight, Table::kRight, Table::kLeft});
   for (const v1::ClusterPeer& peer : cluster.peers()) {
+    const bool viewed = peer.view_complete() || peer.blocks() > 0 || peer.prefilling() > 0;
+    const bool self = peer.state() == v1::ClusterPeer::SELF;
     table.Row({NameOf(peer), peer.address(),
                peer.boot_id() == 0 ? "-" : fmt::format("{:016x}", peer.boot_id()),
                StateName(peer.state()),
                peer.has_heard_ago_ms() ? Ago(peer.heard_ago_ms()) + " ago" : "never",
-               peer.view_complete() ? "complete" : "-", Thousands(peer.blocks()),
-               Thousands(peer.prefilling()),
-               peer.has_closed_for_ms() ? "open for " + Ago(peer.closed_for_ms()) : "closed"});
+               peer.view_complete() ? "complete" : "-", viewed ? Thousands(peer.blocks()) : "-",
+               viewed ? Thousands(peer.prefilling()) : "-",
+               peer.has_closed_for_ms() ? "open for " + Ago(peer.closed_for_ms())
+               : self                   ? "-"
+                                        : "closed"});
   }
   return table.Text();
 }

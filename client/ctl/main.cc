@@ -168,6 +168,7 @@ void AddCommands(CLI::App& app, CommandLine& line) {
   app.footer(kExamples);
   app.require_subcommand(0, 1);  // none at all is told below, after what is unknown
   app.fallthrough();
+  app.set_version_flag("--version", std::string("pandoctl ") + PANDO_VERSION);
   app.add_option("--admin", line.admin.address, "The node's admin socket, unix:PATH")
       ->check(CheckSocketPath);
   app.add_option("--timeout", line.timeout_s, "Seconds that a node has to answer")
