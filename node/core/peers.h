@@ -136,6 +136,7 @@ class Peers {
   Peer* FindStream(uint64_t stream, PeerId* id);
   void SayHello(PeerId id, Peer* peer);
   void Greeted(PeerId id, Peer* peer, const HelloAnswer& answer);
+  std::optional<std::string> CheckTwice(const Peer& peer, const PeerHello& hello) const;
   void OpenFeed(PeerId id, Peer* peer);
   void CloseStream(PeerId id, Peer* peer);
   void Lose(PeerId id, Peer* peer, const std::string& why);
@@ -143,6 +144,8 @@ class Peers {
   void Refuse(PeerId id, Peer* peer, const std::string& why);
   void Look(PeerId id, Peer* peer);
   void WakeAt(PeerId id, Peer* peer, Nanos when);
+  // Twice as long after each failure; a little apart for different peers.
+  static Nanos Backoff(Nanos first, Nanos most, uint32_t failures, PeerId peer);
 
   CoreContext* context_;
   std::unique_ptr<Directory> held_, prefilling_;
