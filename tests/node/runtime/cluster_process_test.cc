@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 
 #include "node/control/peer_client.h"
 #include "node/control/peer_server.h"
+#include "node/control/peer_transport.h"
 #include "node/core/hello.h"
 #include "tests/e2e/process/child.h"
 #include "tests/node/control/inputs.h"
@@ -148,6 +150,25 @@ TEST_F(ClusterNodeTest, FollowsThePeersItIsToldAndSaysGoodbye) {
   const auto goodbye = owner.Next<PeerAsks>();
   ASSERT_TRUE(goodbye.has_value());
   EXPECT_TRUE(std::holds_alternative<GoodbyeRequest>(goodbye->body));
+}
+
+// FAULTS C3: a host that has stopped answers no keepalive, so that who listens to it hears of it.
+TEST_F(ClusterNodeTest, TheFeedOfAStoppedNodeEnds) {
+  Start({});
+  const HelloAnswer answer = Hello();
+  Inputs inputs;
+  control::PeerClient client(inputs.sink());
+  client.SetPeers({{PeerId(1), Ready("peer")}});
+  client.Take(OpenFeed{PeerId(1), 5, FeedRequest{Mine().boot, BootId(), 0}});
+  ASSERT_TRUE(inputs.Next<FeedArrived>().has_value());
+  client.FeedStepped(5);
+  node_->Signal(SIGSTOP);
+  constexpr std::chrono::milliseconds kSilence =
+      2 * std::chrono::milliseconds(control::kKeepaliveMillis + control::kKeepaliveTimeoutMillis);
+  EXPECT_TRUE(inputs.Next<FeedEnded>(kSilence).has_value());
+  node_->Signal(SIGCONT);
+  EXPECT_EQ(Hello().hello.boot, answer.hello.boot);
+  ExpectGoodEnd();
 }
 
 // FAULTS G5
