@@ -57,7 +57,7 @@ bool NodeProcess::Start(const std::vector<std::string>& more_flags) {
 
 nlohmann::json NodeProcess::Status() const {
   const std::optional<std::string> text = RunToEnd(
-      {BinaryPath("pandoctl"), "--admin", admin(), "status", "--json"}, Now() + 5 * kSecond);
+      {BinaryPath("pandoctl"), "--admin", admin(), "status", "--json"}, Now() + 30 * kSecond);
   if (!text) return nullptr;
   return nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
 }
@@ -96,7 +96,8 @@ std::string NodeProcess::WaitFor(const std::string& path, uint64_t value, int64_
 }
 
 bool NodeProcess::SelfCheck() const {
-  return RunToEnd({BinaryPath("pandoctl"), "--admin", admin(), "check"}, Now() + 10 * kSecond)
+  return RunToEnd({BinaryPath("pandoctl"), "--admin", admin(), "--timeout", "60", "check"},
+                  Now() + 70 * kSecond)
       .has_value();
 }
 

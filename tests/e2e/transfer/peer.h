@@ -36,12 +36,12 @@ class Peer {
   Child& process() { return child_; }
 
   // The command's answer, or "" and a failure after `seconds`. What else is said meanwhile is kept.
-  std::string Ask(const std::string& command, const std::string& answer, int seconds = 20);
-  std::string Expect(const std::string& answer, int seconds = 20);
+  std::string Ask(const std::string& command, const std::string& answer, int seconds = 60);
+  std::string Expect(const std::string& answer, int seconds = 60);
 
   // Grants by number, never used twice: what was asked of an old one may come late.
   void Offer(uint64_t grant);
-  bool Revoke(uint64_t grant, int seconds = 20);  // true: it has ended
+  bool Revoke(uint64_t grant, int seconds = 60);  // true: it has ended
   void Pull(uint64_t id, int ms, const std::string& address, uint64_t grant);
   bool Begun(uint64_t id) { return !Expect("first " + std::to_string(id)).empty(); }
   std::optional<PullDone> Done(uint64_t id, int seconds);
