@@ -139,7 +139,7 @@ bool DriveUntilPaused(NodeProcess& node, Child& engine) {
   engine.Send("restart 7 1024");
   engine.Send("expire 7 1024");
   engine.Send("cycle 8 40000");  // more than the slab has room for
-  if (node.child().ReadUntil("paused", Now() + 3 * kSecond)) return true;
+  if (node.child().ReadUntil("paused", Now() + 8 * kSecond)) return true;
   Child other(EngineArgs(node, "other", "both", 0, 1, "client.page_loaded"));
   other.Send("attach");
   other.Send("cycle 7 1024");
