@@ -5,14 +5,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "tests/transfer/engine_pair.h"
 #include "tests/transfer/raw_bytes.h"
 #include "transfer/memory/page_copy.h"
+#include "transfer/memory/unique_fd.h"
 
 namespace pando {
 namespace {
@@ -164,6 +168,23 @@ TEST_F(ProcessEngineTest, ManyDeathsInARow) {
   }
   ExpectServes(1);
   EXPECT_EQ(pair_->owner->counters().restarts, 4u);
+}
+
+// FAULTS D4, G3: connections that say nothing take all descriptors.
+TEST_F(ProcessEngineTest, ManySilentConnections) {
+  std::string script = "/tmp/pando-test-XXXXXX";
+  {
+    const UniqueFd file(::mkstemp(script.data()));
+    const std::string text = std::string("#!/bin/sh\nulimit -n 80\nexec ") + kProgram + "\n";
+    ASSERT_EQ(::write(file.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    ASSERT_EQ(::fchmod(file.get(), 0700), 0);
+  }
+  pair_->owner = *ProcessEngine::Create({.program = script});
+  ::unlink(script.c_str());
+  const pid_t before = Of(pair_->owner).process();
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 70; ++i) silent.push_back(ConnectRaw(pair_->owner->address()));
+  ASSERT_TRUE(pair_->Await([&] { return Of(pair_->owner).process() != before; }));
 }
 
 TEST(ProcessEngineStartTest, ATakenPortIsAnError) {

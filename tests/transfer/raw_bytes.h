@@ -4,9 +4,14 @@
 
 #include <string>
 
+#include "transfer/memory/unique_fd.h"
+
 namespace pando {
 
-// Connects to `address` (IPv4:PORT), again for a while if that is refused, sends all, and hangs up.
+// Connects to `address` (IPv4:PORT), again for a while if that is refused. Not valid: it is for
+// good.
+UniqueFd ConnectRaw(const std::string& address);
+// Connects, sends all, and hangs up.
 void SendRaw(const std::string& address, const std::string& bytes);
 
 }  // namespace pando

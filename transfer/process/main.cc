@@ -1,4 +1,5 @@
 // pando-transfer: the process of a node's ProcessEngine. Started by pando-node, ends with it.
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -34,10 +35,11 @@ using pando::transfer::MessageSocket;
 using pando::transfer::UcxWorker;
 namespace v1 = pando::v1;
 
-constexpr int kExitFault = 1, kExitUse = 2;
+constexpr int kExitFault = 1, kExitUse = 2, kExitFull = 3;
 constexpr int kProgressMax = 64;  // then the socket has its turn
 constexpr size_t kTouchBytes = 2u << 20;
 constexpr Nanos kCountersEvery = 100'000'000;
+constexpr Nanos kLookAtDescriptorsEvery = 5'000'000'000;
 
 // One thread: turns of the worker and of the socket. Commands are read between the worker's
 // progress and its turn, which serves what peers asked in that progress: so whoever was told of a
@@ -56,6 +58,7 @@ class Server {
   bool AddExtent(uint32_t number, int fd);
   // When the counters are to be told, if they have changed and it is too early.
   std::optional<Nanos> Report();
+  bool IsFull();
   void Touch();
   void Sleep(std::optional<Nanos> until) const;
 
@@ -66,6 +69,7 @@ class Server {
   std::unique_ptr<UcxWorker> worker_;  // ends before what it touches
   pando::TransferCounters told_;
   Nanos counters_due_ = 0;
+  Nanos look_at_descriptors_ = 0;
 };
 
 Server::~Server() {
@@ -88,6 +92,8 @@ int Server::Serve() {
       until = pando::transfer::Earlier(until, Report());
     }
     if (!socket_.Send() || !there) return 0;
+    if (IsFull()) return kExitFull;
+    until = pando::transfer::Earlier(until, look_at_descriptors_);
     if (busy) continue;
     if (!untouched_.empty()) {
       Touch();
@@ -95,6 +101,24 @@ int Server::Serve() {
       Sleep(until);
     }
   }
+}
+
+// Connections that never say what they want stay UCX's own, without a bound and without our hearing
+// of them; when no descriptor is left it tries to accept for ever. A new process has none of them.
+bool Server::IsFull() {
+  const Nanos now = pando::transfer::MonotonicNow();
+  if (now < look_at_descriptors_) return false;
+  look_at_descriptors_ = now + kLookAtDescriptorsEvery;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
+  const UniqueFd lowest_free(::fcntl(socket_.fd(), F_DUPFD_CLOEXEC, 0));
+  const rlim_t full = limit.rlim_cur - limit.rlim_cur / 4;
+  if (lowest_free.valid() && static_cast<rlim_t>(lowest_free.get()) < full) return false;
+  std::fprintf(stderr,
+               "pando-transfer: 3/4 of %llu descriptors are used: it ends, and with it all "
+               "connections, most of which say nothing\n",
+               static_cast<unsigned long long>(limit.rlim_cur));
+  return true;
 }
 
 // A step of what the first transfers would otherwise wait for.
