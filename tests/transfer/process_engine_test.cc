@@ -170,6 +170,18 @@ TEST_F(ProcessEngineTest, ManyDeathsInARow) {
   EXPECT_EQ(pair_->owner->counters().restarts, 4u);
 }
 
+// A node that is started again at once finds its port free.
+TEST_F(ProcessEngineTest, ThePortIsFreeAtTheEnd) {
+  OfferAll();
+  StartPull(1);
+  ASSERT_TRUE(pair_->Await([&] { return heard().Count(1, PageOutcome::kArrived) >= 1; }));
+  pair_->owner.reset();
+  const auto next = ProcessEngine::Create({.program = kProgram, .listen = pair_->owner_address});
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ((*next)->address(), pair_->owner_address);
+  ASSERT_TRUE(AwaitEnd(1));
+}
+
 // FAULTS D4, G3: connections that say nothing take all descriptors.
 TEST_F(ProcessEngineTest, ManySilentConnections) {
   std::string script = "/tmp/pando-test-XXXXXX";

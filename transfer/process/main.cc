@@ -1,6 +1,7 @@
 // pando-transfer: the process of a node's ProcessEngine. Started by pando-node, ends with it.
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <array>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -47,7 +49,6 @@ constexpr Nanos kLookAtDescriptorsEvery = 5'000'000'000;
 class Server {
  public:
   explicit Server(UniqueFd socket) : socket_(std::move(socket)) {}
-  ~Server();
 
   // Until the node has gone (0), or something is amiss.
   int Serve();
@@ -66,15 +67,11 @@ class Server {
   std::vector<pando::MappedExtent> mapped_;
   std::deque<std::span<std::byte>> untouched_;  // of extents: not in the page table yet
   pando::transfer::ExtentMap extents_;
-  std::unique_ptr<UcxWorker> worker_;  // ends before what it touches
+  std::unique_ptr<UcxWorker> worker_;
   pando::TransferCounters told_;
   Nanos counters_due_ = 0;
   Nanos look_at_descriptors_ = 0;
 };
-
-Server::~Server() {
-  if (worker_ != nullptr) worker_->CloseAll();
-}
 
 int Server::Serve() {
   for (;;) {
@@ -244,5 +241,9 @@ int main() {
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
   ::signal(SIGPIPE, SIG_IGN);
-  return Server(UniqueFd(pando::transfer::kChildSocket)).Serve();
+  // With the thread of the node that started it, also while this process is stopped.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  Server server{UniqueFd(pando::transfer::kChildSocket)};
+  // Connections end with the process, at once, so that the port is free for the next one.
+  std::_Exit(server.Serve());
 }

@@ -27,7 +27,7 @@ constexpr Nanos kHealthy = 10'000'000'000;  // a life of this length begins the 
 constexpr Nanos kPauseMin = 100'000'000, kPauseMax = 5'000'000'000;
 constexpr Nanos kLookEvery = 1'000'000'000;  // whether it is stuck, while something is open
 constexpr Nanos kLookIdle = 600'000'000'000;
-constexpr Nanos kEndPatience = 6'000'000'000;  // for its connections to close
+constexpr Nanos kEndPatience = 500'000'000;  // it ends when its socket does
 
 Nanos Now() {
   timespec time{};
