@@ -21,11 +21,14 @@ constexpr int kThreadsMax = 4;
 constexpr uint64_t kRunsDefault = 1000;
 constexpr uint64_t kRunsMax = 100'000;
 
-uint64_t MillisSince(Nanos start) {
+Nanos MonotonicNow() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
-  const Nanos nanos = static_cast<Nanos>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
-  return static_cast<uint64_t>((nanos - start) / 1'000'000);
+  return static_cast<Nanos>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+uint64_t MillisSince(Nanos start) {
+  return static_cast<uint64_t>((MonotonicNow() - start) / 1'000'000);
 }
 
 class Service final : public v1::Admin::Service {
@@ -35,7 +38,7 @@ class Service final : public v1::Admin::Service {
   grpc::Status GetStatus(grpc::ServerContext* /*context*/, const v1::GetStatusRequest* /*request*/,
                          v1::Status* response) override {
     CoreStatus status;
-    if (!OnOwner([&] { status = source_.core->status(); })) return Busy();
+    if (!OnOwner([&] { status = source_.core->status(MonotonicNow()); })) return Busy();
     WriteStatus(status, response);
     const NodeFacts& facts = source_.facts;
     response->set_boot_id(facts.boot_id.value());

@@ -51,7 +51,7 @@ std::unique_ptr<PeerClientCalls::Link> PeerClientCalls::MakeLink(const std::stri
   link->address = address;
   if (const std::optional<std::string> target = TargetOf(address)) {
     link->stub = std::make_unique<grpc::GenericStub>(
-        grpc::CreateCustomChannel(*target, MakePeerCredentials().client, ChannelOptions()));
+        grpc::CreateCustomChannel(*target, MakePeerCredentials(), ChannelOptions()));
   }
   return link;
 }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "node/control/peer_acceptor.h"
 #include "node/control/peer_server_calls.h"
 #include "node/control/peer_transport.h"
 #include "node/control/rpc_thread.h"
@@ -14,6 +15,7 @@ namespace pando::control {
 namespace {
 
 constexpr std::chrono::milliseconds kShutdownTimeout{300};
+constexpr int kIdleMillis = 60'000;         // without a call: a peer says hello, and then listens
 constexpr size_t kMemoryBytes = 512 << 20;  // of messages that come and go, all callers together
 
 void Configure(grpc::ServerBuilder* builder) {
@@ -23,7 +25,7 @@ void Configure(grpc::ServerBuilder* builder) {
   // A few bytes could become many.
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
-  builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMillis);
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, limits::kCallsPerConnection);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
@@ -46,6 +48,7 @@ struct PeerServer::Impl {
   std::unique_ptr<PeerServerCalls> calls;
   std::unique_ptr<RpcThread> thread;
   std::unique_ptr<grpc::Server> server;
+  std::unique_ptr<PeerAcceptor> acceptor;
 };
 
 absl::StatusOr<std::unique_ptr<PeerServer>> PeerServer::Start(Options options) {
@@ -53,20 +56,20 @@ absl::StatusOr<std::unique_ptr<PeerServer>> PeerServer::Start(Options options) {
     return absl::FailedPreconditionError("peer port: cannot listen on " + options.listen +
                                          "; is it in use, and an address of this host?");
   };
-  if (!TargetOf(options.listen)) return refused();
+  std::optional<PeerAcceptor::Listening> listening = PeerAcceptor::Listen(options.listen);
+  if (!listening) return refused();
   auto impl = std::make_unique<Impl>(options);
   grpc::ServerBuilder builder;
   Configure(&builder);
-  int port = 0;
-  builder.AddListeningPort(impl->options.listen, MakePeerCredentials().server, &port);
   std::unique_ptr<grpc::ServerCompletionQueue> queue = builder.AddCompletionQueue();
   impl->calls = std::make_unique<PeerServerCalls>(impl->options, queue.get());
   builder.RegisterAsyncGenericService(impl->calls->service());
   impl->server = builder.BuildAndStart();
   impl->thread = std::make_unique<RpcThread>(std::move(queue));
-  if (impl->server == nullptr || port == 0) return refused();
-  const std::string& listen = impl->options.listen;
-  impl->address = listen.substr(0, listen.rfind(':') + 1) + std::to_string(port);
+  if (impl->server == nullptr) return refused();
+  impl->address = listening->address;
+  impl->acceptor = std::make_unique<PeerAcceptor>(*std::move(listening), impl->server.get(),
+                                                  impl->options.connections_max);
   impl->Post([calls = impl->calls.get()] { calls->AcceptNext(); });
   return std::unique_ptr<PeerServer>(new PeerServer(std::move(impl)));
 }
@@ -74,6 +77,7 @@ absl::StatusOr<std::unique_ptr<PeerServer>> PeerServer::Start(Options options) {
 PeerServer::PeerServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 PeerServer::~PeerServer() {
+  impl_->acceptor.reset();
   impl_->Post([calls = impl_->calls.get()] { calls->Stop(); });
   impl_->server->Shutdown(std::chrono::system_clock::now() + kShutdownTimeout);
   impl_->thread->Close();
@@ -97,7 +101,9 @@ void PeerServer::Take(EndFeed end) {
 
 PeerServerCounters PeerServer::counters() const {
   const PeerServerCalls::Counters& now = impl_->calls->counters();
-  return {now.calls, now.feeds, now.refused_busy, now.refused_malformed, now.gone};
+  return {now.calls,        now.feeds,
+          now.refused_busy, now.refused_malformed,
+          now.gone,         impl_->acceptor->refused()};
 }
 
 }  // namespace pando::control

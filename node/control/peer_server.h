@@ -32,9 +32,10 @@ namespace pando::control {
 
 struct PeerServerCounters {  // since start
   uint64_t calls = 0, feeds = 0;
-  uint64_t refused_busy = 0;       // there was no room
-  uint64_t refused_malformed = 0;  // no message, or one that breaks a limit
-  uint64_t gone = 0;               // callers that went away before their answer, or within a feed
+  uint64_t refused_busy = 0;         // there was no room
+  uint64_t refused_malformed = 0;    // no message, or one that breaks a limit
+  uint64_t gone = 0;                 // callers that went away before their answer, or within a feed
+  uint64_t connections_refused = 0;  // closed at once: there are too many
 };
 
 class PeerServer {
@@ -42,6 +43,7 @@ class PeerServer {
   struct Options {
     std::string listen = "127.0.0.1:0";  // numeric, IPv6 in brackets; port 0: any
     uint32_t calls_max = limits::kPeerCalls, feeds_max = limits::kPeerFeeds;
+    uint32_t connections_max = limits::kPeerConnections;
     std::function<void(Input)> deliver = nullptr;
   };
 

@@ -23,8 +23,8 @@ constexpr size_t kTextMax = 512;
 
 }  // namespace
 
-PeerCredentials MakePeerCredentials() {
-  return {grpc::InsecureServerCredentials(), grpc::InsecureChannelCredentials()};
+std::shared_ptr<grpc::ChannelCredentials> MakePeerCredentials() {
+  return grpc::InsecureChannelCredentials();
 }
 
 void QuietGrpc() {

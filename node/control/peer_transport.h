@@ -18,11 +18,7 @@ namespace pando::control {
 
 // Who a node is to its peers, and whom it believes. Without TLS for now: whoever reaches the port
 // is a peer, which is why it may be beyond loopback only where the operator says so.
-struct PeerCredentials {
-  std::shared_ptr<grpc::ServerCredentials> server;
-  std::shared_ptr<grpc::ChannelCredentials> client;
-};
-PeerCredentials MakePeerCredentials();
+std::shared_ptr<grpc::ChannelCredentials> MakePeerCredentials();
 
 // A peer that says nothing is pinged after so long, and given up without an answer. A feed that
 // should say something is missed sooner, by the core.

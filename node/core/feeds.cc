@@ -15,12 +15,13 @@ constexpr Nanos kTotalsEvery = 1'000'000'000;
 
 }  // namespace
 
-void Feeds::Start(BootId boot, std::function<NodeTotals()> totals) {
+void Feeds::Start(BootId boot, bool shares, std::function<NodeTotals()> totals) {
   Advertiser::Options options;
   options.boot = boot;
   advertiser_ = std::make_unique<Advertiser>(options);
   totals_ = std::move(totals);
-  context_->cache.SetListener(this);
+  shares_ = shares;
+  if (shares_) context_->cache.SetListener(this);
 }
 
 // ---- What there is to tell
@@ -40,13 +41,13 @@ void Feeds::Vanished(std::span<const uint64_t> keys) {
 }
 
 void Feeds::PrefillBegan(std::span<const uint64_t> keys) {
-  if (advertiser_ == nullptr) return;
+  if (!shares_) return;
   advertiser_->PrefillBegan(keys);
   changed_ = true;
 }
 
 void Feeds::PrefillEnded(std::span<const uint64_t> keys) {
-  if (advertiser_ == nullptr) return;
+  if (!shares_) return;
   advertiser_->PrefillEnded(keys);
   changed_ = true;
 }

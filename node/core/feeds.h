@@ -32,7 +32,8 @@ class Feeds : public BlockListener {
   explicit Feeds(CoreContext* context) : context_(context) {}
 
   // Before the cache has blocks. `totals` is asked when they are to be told.
-  void Start(BootId boot, std::function<NodeTotals()> totals);
+  // `shares`: it tells what it has and computes, and not its counters alone.
+  void Start(BootId boot, bool shares, std::function<NodeTotals()> totals);
 
   void Appeared(std::optional<uint64_t> above, std::span<const uint64_t> keys) override;
   void Vanished(std::span<const uint64_t> keys) override;
@@ -72,6 +73,7 @@ class Feeds : public BlockListener {
 
   CoreContext* context_;
   std::function<NodeTotals()> totals_;
+  bool shares_ = false;
   std::unique_ptr<Advertiser> advertiser_;
   std::map<uint64_t, Stream> streams_;
   bool changed_ = false, account_changed_ = false;

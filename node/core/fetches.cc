@@ -295,6 +295,12 @@ Nanos Fetches::next_deadline() const {
 
 // ---- Reads
 
+std::optional<uint32_t> Fetches::EndOf(ReplicaNumber number) const {
+  const auto it = fetches_.find(number.value());
+  if (it == fetches_.end()) return std::nullopt;
+  return it->second->reservation.to.value();
+}
+
 void Fetches::AddHeld(absl::flat_hash_set<PageId>* pages) const {
   for (const auto& [number, fetch] : fetches_) {
     for (const auto& [id, part] : fetch->parts) {

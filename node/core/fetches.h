@@ -66,6 +66,8 @@ class Fetches {
 
   // Fetch numbers are no replica's.
   static bool IsFetch(ReplicaNumber number) { return number.value() >> 63 != 0; }
+  // Where a fetch's blocks end; nullopt: it is none, or no more.
+  std::optional<uint32_t> EndOf(ReplicaNumber number) const;
 
   Nanos next_deadline() const;
   uint64_t count() const { return fetches_.size(); }

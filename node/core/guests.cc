@@ -19,6 +19,7 @@ std::optional<BootId> Guests::Enter(const std::string& name, BootId boot) {
            })->first;
   }
   if (over) Leave(*over);
+  Leave(boot);  // under another name
   guests_[boot] = {name, context_->now};
   by_name_[name] = boot;
   return over;

@@ -70,6 +70,9 @@ inline constexpr uint64_t kGrantPromptBytes = 256ull << 20;  // tokens of all gr
 inline constexpr double kGrantShare = 0.25;                  // of the slab's bytes, granted at once
 inline constexpr Nanos kGrantLife = 60'000'000'000;
 inline constexpr Nanos kGrantLifeDefault = 15'000'000'000;
+// Blocks that replicas have announced to compute: more are computed without anybody's waiting for
+// them. What is announced goes to peers in one piece of a feed.
+inline constexpr uint32_t kBlocksComputing = 1u << 18;
 inline constexpr uint32_t kFetches = 1024;        // under way at once
 inline constexpr uint32_t kFetchesPerTicket = 2;  // one more, if the first brought too little
 inline constexpr uint64_t kTokensToMeasure = 64;  // fewer computed ones say nothing of a rate

@@ -23,8 +23,8 @@ Nanos NodeCore::next_deadline() const {
   return impl_->router.next_deadline();
 }
 
-CoreStatus NodeCore::status() const {
-  return impl_->router.status();
+CoreStatus NodeCore::status(Nanos now) const {
+  return impl_->router.status(now);
 }
 
 const PrefixCache& NodeCore::cache() const {

@@ -188,7 +188,8 @@ class NodeCore {
   // When Tick is due at the latest; INT64_MAX: never.
   Nanos next_deadline() const;
 
-  CoreStatus status() const;
+  // Ages are as of `now`; 0: as of the last step.
+  CoreStatus status(Nanos now = 0) const;
   const PrefixCache& cache() const;
   // The names of the peers that told that they hold the block of this name (RunInfo::told_key).
   std::vector<std::string> PeersHolding(uint64_t key) const;

@@ -109,6 +109,8 @@ void Peers::Greeted(PeerId id, Peer* peer, const HelloAnswer& answer) {
   peer->lost = 0;
   const PeerHello& hello = answer.hello;
   if (hello.boot == mine_.boot) {
+    if (peer->boot != BootId()) Over(id, peer);  // the address led to another once
+    peer->totals.reset();
     peer->state = PeerState::kSelf;
     peer->name = hello.node_name;
     peer->why.clear();
@@ -156,6 +158,7 @@ void Peers::Refuse(PeerId id, Peer* peer, const std::string& why) {
                   {{"address", peer->address}, {"why", Quotable(why, 400)}});
   }
   Over(id, peer);
+  peer->totals.reset();
   peer->state = PeerState::kIncompatible;
   peer->why = why;
   WakeAt(id, peer, context_->now + kRefusedRetry);
@@ -244,7 +247,7 @@ void Peers::Lose(PeerId id, Peer* peer, const std::string& why) {
   WakeAt(id, peer, context_->now + Backoff(kBackoffFirst, kBackoffMost, peer->failures++, id));
 }
 
-// This life of it is over.
+// This life of it is over. What it counted stands until another life tells.
 void Peers::Over(PeerId id, Peer* peer) {
   CloseStream(id, peer);
   peer->reader.Lost();
@@ -252,7 +255,6 @@ void Peers::Over(PeerId id, Peer* peer) {
   peer->rate = peer->latency = 0;
   peer->broken = 0;
   peer->closed_until = 0;
-  peer->totals.reset();
   news_.over.push_back(id);
   news_.moved.push_back(id);
 }

@@ -99,7 +99,7 @@ class Peers {
   void Succeeded(PeerId peer);
 
   Nanos next_deadline() const;
-  std::vector<PeerStatus> status() const;
+  std::vector<PeerStatus> status(Nanos now) const;
   // The names of those that told that they hold this block, whether or not they can be asked.
   std::vector<std::string> Holding(uint64_t key) const;
   uint64_t directory_blocks() const { return held_ == nullptr ? 0 : held_->holder_blocks(); }

@@ -126,7 +126,7 @@ uint64_t Peers::directory_bytes() const {
   return held_ == nullptr ? 0 : held_->memory().value() + prefilling_->memory().value();
 }
 
-std::vector<PeerStatus> Peers::status() const {
+std::vector<PeerStatus> Peers::status(Nanos now) const {
   std::vector<PeerStatus> all;
   for (const auto& [id, peer] : peers_) {
     PeerStatus status = peer->counted;
@@ -139,11 +139,11 @@ std::vector<PeerStatus> Peers::status() const {
     status.view_complete = peer->reader.complete();
     status.blocks = held_->blocks(id);
     status.prefilling = prefilling_->blocks(id);
-    if (peer->heard != 0) status.heard_ago = context_->now - peer->heard;
-    if (peer->closed_until > context_->now) status.closed_for = peer->closed_until - context_->now;
+    if (peer->heard != 0) status.heard_ago = now - peer->heard;
+    if (peer->closed_until > now) status.closed_for = peer->closed_until - now;
     status.bytes_per_s = peer->rate;
     status.totals = peer->totals;
-    status.totals_ago = context_->now - peer->totals_at;
+    status.totals_ago = now - peer->totals_at;
     all.push_back(std::move(status));
   }
   return all;

@@ -210,7 +210,7 @@ Answer Router::ServeAttach(Session* session, const AttachRequest& attach) {
   return {Code::kOk, "", AttachAnswer{session->id, limits::kProtocolVersion}};
 }
 
-CoreStatus Router::status() const {
+CoreStatus Router::status(Nanos now) const {
   CoreStatus status;
   status.leases = holds_.leases();
   status.reservations = holds_.reservations();
@@ -242,11 +242,11 @@ CoreStatus Router::status() const {
     status.pages.quarantined += pages.quarantined;
     status.spaces.push_back(std::move(space));
   }
-  status.cluster = StatusOfCluster();
+  status.cluster = StatusOfCluster(now == 0 ? context_.now : now);
   return status;
 }
 
-ClusterStatus Router::StatusOfCluster() const {
+ClusterStatus Router::StatusOfCluster(Nanos now) const {
   ClusterStatus cluster;
   cluster.started = peers_.started();
   if (!cluster.started) return cluster;
@@ -259,7 +259,7 @@ ClusterStatus Router::StatusOfCluster() const {
   cluster.directory_blocks = peers_.directory_blocks();
   cluster.directory_bytes = peers_.directory_bytes();
   cluster.fetches = fetches_.count();
-  cluster.peers = peers_.status();
+  cluster.peers = peers_.status(now);
   return cluster;
 }
 

@@ -41,7 +41,7 @@ class Router {
 
   void Step(Nanos now, Input input, std::vector<Output>* outputs);
   Nanos next_deadline() const;
-  CoreStatus status() const;
+  CoreStatus status(Nanos now) const;
   std::string SelfCheck() const;
   const PrefixCache& cache() const { return context_.cache; }
   std::vector<std::string> PeersHolding(uint64_t key) const { return peers_.Holding(key); }
@@ -73,7 +73,7 @@ class Router {
   GoodbyeAnswer ServePeer(GrantId fresh, const GoodbyeRequest& request);
   PeerHello Hello() const;
   NodeTotals Totals() const;
-  ClusterStatus StatusOfCluster() const;
+  ClusterStatus StatusOfCluster(Nanos now) const;
   std::optional<std::string> CheckGuest(BootId requester, BootId owner);
   void LogRefused(const std::string& name, const std::string& why);
   void GuestOver(BootId guest, const std::string& why);

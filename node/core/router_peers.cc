@@ -20,7 +20,7 @@ void Router::Take(const ClusterStarted& started) {
   mine.boot = started.boot;
   mine.data_address = started.data_address;
   peers_.Start(started, std::move(mine));
-  feeds_.Start(started.boot, [this] { return Totals(); });
+  feeds_.Start(started.boot, peers_.Pulls(), [this] { return Totals(); });
   started_at_ = context_.now;
 }
 
@@ -119,6 +119,9 @@ GrantAnswer Router::ServePeer(GrantId fresh, GrantRequest& request) {
   } else if (draining_) {
     answer.code = PeerCode::kBusy;
     answer.message = "the node is draining: ask another";
+  } else if (!peers_.Pulls()) {
+    answer.code = PeerCode::kMiss;
+    answer.message = "this node shares no pages";
   } else {
     answer = grants_.Ask(fresh, std::move(request));
   }

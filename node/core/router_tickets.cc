@@ -85,6 +85,7 @@ void Router::WatchMissing(const Session& session, const AcquireRequest& acquire,
                                    .deadline = ClaimDeadline(acquire.claim_deadline),
                                    .maker = *maker,
                                    .maker_from = match.blocks.value(),
+                                   .maker_to = fetches_.EndOf(*maker).value_or(0),
                                    .fetches = Fetches::IsFetch(*maker) ? 1u : 0u,
                                    .wait = std::nullopt});
   ++context_.counters.tickets;
@@ -138,13 +139,14 @@ void Router::LookAgain(uint64_t id) {
   const Match match = context_.cache.Find(ticket.space, request->prompt.view(), limit);
   const uint64_t block_tokens = context_.cache.shape(ticket.space).block_tokens;
   if (Fetches::IsFetch(ticket.maker)) {
-    Ledger::Fetched(request, ticket.maker_from * block_tokens, match.blocks.value() * block_tokens);
+    const uint64_t end = std::min(match.blocks.value(), ticket.maker_to);
+    Ledger::Fetched(request, ticket.maker_from * block_tokens, end * block_tokens);
   }
   const bool late = over || ticket.wait->until <= context_.now;
   const bool may_fetch = !late && ticket.fetches < limits::kFetchesPerTicket;
   const auto maker = FindMaker(*session->replica, *request, match, may_fetch);
   if (maker && *maker != ticket.maker) {
-    tickets_.SetMaker(id, *maker, match.blocks.value(), Fetches::IsFetch(*maker));
+    tickets_.SetMaker(id, *maker, match.blocks.value(), fetches_.EndOf(*maker));
   }
   if (maker && !late) return;
   // 2. What has come.

@@ -12,7 +12,10 @@ namespace pando {
 void Tickets::Compute(const RequestRef& request, uint32_t to, std::vector<uint64_t> keys,
                       Nanos deadline) {
   StopComputing(request);
-  std::erase_if(keys, [&](uint64_t key) { return !makers_.emplace(key, request.replica).second; });
+  std::erase_if(keys, [&](uint64_t key) {
+    return makers_.size() >= limits::kBlocksComputing ||
+           !makers_.emplace(key, request.replica).second;
+  });
   if (keys.empty()) return;
   feeds_->PrefillBegan(keys);
   computation_deadlines_.emplace(deadline, KeyOf(request));
@@ -78,7 +81,8 @@ void Tickets::SetWait(uint64_t id, const Wait& wait) {
   due_.insert(id);  // what it waits for may have come already
 }
 
-void Tickets::SetMaker(uint64_t id, ReplicaNumber maker, uint32_t from, bool fetch) {
+void Tickets::SetMaker(uint64_t id, ReplicaNumber maker, uint32_t from,
+                       std::optional<uint32_t> to) {
   Ticket& ticket = tickets_.at(id);
   if (ticket.wait) {
     waiting_.erase({ticket.maker, id});
@@ -86,7 +90,8 @@ void Tickets::SetMaker(uint64_t id, ReplicaNumber maker, uint32_t from, bool fet
   }
   ticket.maker = maker;
   ticket.maker_from = from;
-  ticket.fetches += fetch ? 1 : 0;
+  ticket.maker_to = to.value_or(0);
+  ticket.fetches += to ? 1 : 0;
 }
 
 void Tickets::SetLease(uint64_t id, ClaimId lease, uint32_t blocks) {

@@ -31,13 +31,16 @@
 #include "absl/container/flat_hash_map.h"
 #include "node/core/feeds.h"
 #include "node/core/ledger.h"
+#include "node/core/limits.h"
 
 namespace pando {
 
 class Tickets {
  public:
   // `first`: the first ticket's id; another one in each life of the node.
-  Tickets(Feeds* feeds, uint64_t first) : feeds_(feeds), next_(first) {}
+  Tickets(Feeds* feeds, uint64_t first) : feeds_(feeds), next_(first) {
+    makers_.reserve(limits::kBlocksComputing);  // it never grows in the middle of a step
+  }
 
   struct Wait {
     SessionId session;
@@ -53,12 +56,14 @@ class Tickets {
     Nanos deadline = 0;
     ReplicaNumber maker;      // whom it waits for: a replica, a fetch or a peer
     uint32_t maker_from = 0;  // the first block that this maker makes
+    uint32_t maker_to = 0;    // of a fetch: where it ends
     uint32_t fetches = 0;     // begun for it
     std::optional<Wait> wait;
   };
 
   // `request` computes the blocks with these keys, of which `to` - 1 is the last, until `deadline`.
-  // Keys that somebody makes already stay his.
+  // Keys that somebody makes already stay his; those beyond limits::kBlocksComputing of all are
+  // nobody's.
   void Compute(const RequestRef& request, uint32_t to, std::vector<uint64_t> keys, Nanos deadline);
   // Who makes that block, if anybody but `except` does.
   std::optional<ReplicaNumber> MakerOf(uint64_t key, ReplicaNumber except) const;
@@ -72,8 +77,9 @@ class Tickets {
   Ticket* Find(ReplicaNumber replica, uint64_t id);
   // From now on it waits; a maker that moves, and time, make it due.
   void SetWait(uint64_t id, const Wait& wait);
-  // Another maker, of the blocks from `from` on; `fetch`: a fetch that was begun for it.
-  void SetMaker(uint64_t id, ReplicaNumber maker, uint32_t from, bool fetch);
+  // Another maker, of the blocks from `from` on; a fetch makes those before `to`, and was begun for
+  // it.
+  void SetMaker(uint64_t id, ReplicaNumber maker, uint32_t from, std::optional<uint32_t> to);
   void SetLease(uint64_t id, ClaimId lease, uint32_t blocks);
   void EndWait(uint64_t id);
   void Close(uint64_t id);

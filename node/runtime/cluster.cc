@@ -26,9 +26,12 @@ absl::StatusOr<std::unique_ptr<Cluster>> Cluster::Create(const ClusterOptions& o
     };
     absl::StatusOr<std::unique_ptr<ProcessEngine>> made = ProcessEngine::Create(std::move(engine));
     if (!made.ok()) {
-      return absl::FailedPreconditionError("--data-listen " + options.data_listen + ": " +
-                                           std::string(made.status().message()) +
-                                           "; say an address of this host and a free port");
+      const std::string why(made.status().message());
+      const bool listening = why.find("listening on") != std::string::npos;
+      return absl::FailedPreconditionError(
+          "--data-listen " + options.data_listen + ": " + why +
+          (listening ? "; say an address of this host and a free port"
+                     : "; if it is UCX's, see UCX_TLS and UCX_NET_DEVICES in the environment"));
     }
     cluster->engine_ = *std::move(made);
   }

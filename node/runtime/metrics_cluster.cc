@@ -107,6 +107,9 @@ void AddWire(const WireCounters& wire, Families* out) {
   out->Value(wire.control.refused_malformed, {{"reason", "malformed"}});
   out->Counter("peer_calls_gone_total", "Callers that went away before their answer, or in a feed",
                wire.control.gone);
+  out->Counter("peer_connections_refused_total",
+               "Connections to the peer port that were closed at once: there are too many",
+               wire.control.connections_refused);
   const TransferCounters& data = wire.data;
   out->Counter("transfer_sent_pages_total", "Pages sent to peers", data.pages_sent);
   out->Counter("transfer_sent_bytes_total", "Bytes of pages sent to peers", data.bytes_sent);

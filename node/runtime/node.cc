@@ -263,7 +263,7 @@ bool Node::OnOwner(const std::function<void()>& work) {
 std::optional<std::string> Node::Metrics() {
   MetricsInput input;
   const bool read = OnOwner([&] {
-    input.core = core_.status();
+    input.core = core_.status(local::Now());
     if (cluster_ != nullptr) input.wire = cluster_->wire_counters();
   });
   if (!read) return std::nullopt;

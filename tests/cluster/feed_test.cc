@@ -122,6 +122,14 @@ TEST(Feed, CountersTravel) {  // FAULTS F2
   EXPECT_EQ(seen.totals->account.hit_host, 8 * kBlock);
   EXPECT_EQ(seen.totals->blocks, 8u);
   EXPECT_LT(seen.totals_ago, 6 * kSecond);
+  // They stand when it has gone, with their age.
+  cluster.Crash(0);
+  cluster.Advance(60 * kSecond);
+  const PeerStatus gone = cluster.peer(1, 0);
+  EXPECT_NE(gone.state, PeerState::kConnected);
+  ASSERT_TRUE(gone.totals);
+  EXPECT_EQ(gone.totals->account.prompt, prompt.tokens.size());
+  EXPECT_GT(gone.totals_ago, 50 * kSecond);
 }
 
 TEST(Feed, WhatWasSettledIsToldWithinASecond) {  // FAULTS F2
@@ -341,7 +349,11 @@ class Addresses : public ::testing::Test {
     node.elsewhere = [this](Output output) {
       if (auto* ask = std::get_if<AskPeer>(&output)) asked[ask->peer] = ask->call;
       if (auto* feed = std::get_if<pando::OpenFeed>(&output)) feeds[feed->peer] = feed->stream;
+      if (auto* answer = std::get_if<AnswerPeer>(&output)) {
+        own = std::get<HelloAnswer>(answer->answer).hello.boot;
+      }
     };
+    node.Input(PeerAsks{1, GrantId{1, 1}, HelloRequest{}});
     node.Input(PeersChanged{{{kOne, "a:1"}, {kOther, "b:2"}}});
   }
   // What the address answers to the hello that it was sent.
@@ -364,6 +376,7 @@ class Addresses : public ::testing::Test {
   ClusterDriver cluster{1};
   CoreDriver& node = cluster.node(0);
   std::map<PeerId, uint64_t> asked, feeds;
+  BootId own;
 };
 
 // FAULTS F2: it is not counted twice.
@@ -377,6 +390,17 @@ TEST_F(Addresses, TwoOfOneNode) {
   node.Input(FeedEnded{feeds.at(kOne), "gone"});
   cluster.Advance(40 * kSecond);
   EXPECT_EQ(Answers(kOther, "other", 7).state, PeerState::kConnected);
+}
+
+// An address that moves from another node to this one.
+TEST_F(Addresses, OfAnotherThatIsThisNodesNow) {
+  EXPECT_EQ(Answers(kOne, "other", 7).state, PeerState::kConnected);
+  node.Input(FeedEnded{feeds.at(kOne), "gone"});
+  cluster.Advance(2 * kSecond);
+  const PeerStatus self = Answers(kOne, "node-0", own.value());
+  EXPECT_EQ(self.state, PeerState::kSelf);
+  EXPECT_EQ(self.boot, BootId());
+  EXPECT_FALSE(self.totals);
 }
 
 TEST_F(Addresses, TwoNodesOfOneName) {  // FAULTS D8

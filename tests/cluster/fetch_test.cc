@@ -107,6 +107,27 @@ TEST_F(Fetch, TwoReplicasOfANodeWaitForOneFetch) {
   EndRequest(1, AnswerTo(1, first));
 }
 
+// FAULTS F1: what a replica here has stored behind them is no peer's.
+TEST_F(Fetch, OnlyWhatTheFetchBroughtIsThePeers) {
+  Start(2);
+  const PromptData whole = BlocksPrompt(1, 30);  // node 0 has the first kBlocks
+  PromptData asked = whole;
+  asked.tokens.push_back(7);  // a token is left to compute
+  const AcquireAnswer acquired = cluster->Acquire(1, request, asked);
+  ASSERT_NE(acquired.ticket, 0u);
+  cluster->Settle();  // the fetch is over
+  EXPECT_EQ(cluster->Compute(1, whole), 30 - kBlocks);
+  const uint64_t serial =
+      cluster->node(1).Await(cluster->engine(1), acquired.ticket, cluster->now() + kSecond);
+  cluster->Settle();
+  const auto awaited = BodyOf<AwaitAnswer>(cluster->node(1).awaited[serial]);
+  ASSERT_EQ(awaited.blocks, 30u);
+  cluster->LoadAndSettle(1, request, asked, awaited.claim, awaited.blocks);
+  const auto account = cluster->node(1).status().account;
+  EXPECT_EQ(account.hit_peer, kBlocks * kBlock);
+  EXPECT_EQ(account.hit_host, (30 - kBlocks) * kBlock);
+}
+
 TEST_F(Fetch, AllShardsCome) {
   Start(2, {.shards = 3});
   EXPECT_EQ(cluster->Get(1, prompt), kBlocks);

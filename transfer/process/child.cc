@@ -48,6 +48,7 @@ absl::StatusOr<pid_t> Spawn(const std::string& program, int socket) {
   posix_spawn_file_actions_addclosefrom_np(&actions, kChildSocket + 1);
   std::vector<std::string> environment = ChildEnvironment();
   std::vector<char*> variables;
+  variables.reserve(environment.size() + 1);
   for (std::string& one : environment) variables.push_back(one.data());
   variables.push_back(nullptr);
   std::string path = program;

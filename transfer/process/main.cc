@@ -149,16 +149,18 @@ bool Server::Do(MessageSocket::Message message) {
       return AddExtent(command.add_extent(), message.fd.get());
     case v1::TransferCommand::kOffer: {
       std::optional<pando::Offer> offer = Decode(command.offer(), extents_);
-      if (offer) worker_->Start(*std::move(offer));
-      return offer.has_value();
+      if (!offer) return false;
+      worker_->Start(*std::move(offer));
+      return true;
     }
     case v1::TransferCommand::kRevoke:
       worker_->Revoke(Decode(command.revoke()));
       return true;
     case v1::TransferCommand::kPull: {
       std::optional<pando::Pull> pull = Decode(command.pull(), extents_);
-      if (pull) worker_->Start(*std::move(pull));
-      return pull.has_value();
+      if (!pull) return false;
+      worker_->Start(*std::move(pull));
+      return true;
     }
     case v1::TransferCommand::kCancel:
       worker_->Cancel(command.cancel());

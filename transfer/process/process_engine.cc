@@ -265,7 +265,7 @@ const std::string& ProcessEngine::address() const {
 
 bool ProcessEngine::Start(Offer offer) {
   if (!admission_.Admit(offer)) return false;
-  link_->Call([&](ProcessLink& link) { link.Start(std::move(offer)); });
+  link_->Call([&](ProcessLink& link) { link.Start(offer); });
   return true;
 }
 

@@ -28,7 +28,7 @@ void ProcessLink::AddMemory(std::span<std::byte> extent, int fd) {
   extent_fds_.push_back(std::move(kept));
 }
 
-void ProcessLink::Start(Offer offer) {
+void ProcessLink::Start(const Offer& offer) {
   OpenOffer& open = offers_[offer.grant];
   Encode(offer, extents_, open.command.mutable_offer());
   Put(open.command);

@@ -28,7 +28,7 @@ class ProcessLink {
 
   // ---- The engine's calls, as admitted
   void AddMemory(std::span<std::byte> extent, int fd);
-  void Start(Offer offer);
+  void Start(const Offer& offer);
   void Revoke(const GrantId& grant, Nanos now);
   void Start(Pull pull);
   void Cancel(uint64_t pull);

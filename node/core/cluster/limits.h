@@ -25,6 +25,7 @@ static_assert(uint64_t{kKeysPerPiece} * 8 + kPeerTextBytes < kPeerMessageBytes);
 // ---- Calls. A peer that wants more is told so; the others notice nothing.
 inline constexpr uint32_t kPeerCalls = 64;           // at once, of all who ask
 inline constexpr uint32_t kPeerFeeds = 2 * kPeers;   // at once, of all who ask
+inline constexpr uint32_t kPeerConnections = 1024;   // at once, that peers made to this node
 inline constexpr uint32_t kCallsPerConnection = 64;  // and feeds
 inline constexpr uint32_t kAsksPerPeer = 256;        // at once, of this node
 inline constexpr Nanos kPeerCallLife =

@@ -1,6 +1,8 @@
 // A PeerServer and a PeerClient that have no room, are read slowly, or stop.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <utility>
@@ -8,6 +10,7 @@
 #include "node/core/cluster/limits.h"
 #include "tests/node/control/peer_examples.h"
 #include "tests/node/control/peer_pair.h"
+#include "tests/transfer/raw_bytes.h"
 
 namespace pando::control {
 namespace {
@@ -45,6 +48,20 @@ TEST_F(PeerLimits, MoreCallsAndFeedsThanThereIsRoomFor) {
   Ask(4, DoneRequest{BootId(1), {}, {}});
   EXPECT_TRUE(owner_.Next<PeerAsks>().has_value());
   OpenAndAsk(3);
+}
+
+// FAULTS D4, G3
+TEST_F(PeerLimits, MoreConnectionsThanThereIsRoomFor) {
+  client_.reset();
+  server_.reset();
+  Serve({.connections_max = 2});
+  const UniqueFd first = ConnectRaw(server_->address()), second = ConnectRaw(server_->address());
+  const UniqueFd third = ConnectRaw(server_->address());
+  char byte = 0;
+  pollfd ended{third.get(), POLLIN, 0};
+  ASSERT_EQ(::poll(&ended, 1, 20'000), 1);
+  EXPECT_LE(::read(third.get(), &byte, 1), 0);
+  EXPECT_EQ(server_->counters().connections_refused, 1u);
 }
 
 // FAULTS E5, D4: what it is behind with stays bounded, and the others go on.

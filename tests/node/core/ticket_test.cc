@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "node/core/limits.h"
 #include "tests/node/core/driver.h"
 
 namespace pando::testing {
@@ -199,6 +200,26 @@ TEST_F(TicketTest, AComputationIsBelievedForTwiceItsEstimate) {
 }
 
 // It had said that it computes, and asks again: for another request, or anew after a preemption.
+// FAULTS D4: what is announced is bounded, for all together; the rest is computed all the same.
+TEST_F(TicketTest, BeyondTheLimitNothingIsAnnounced) {
+  constexpr uint32_t kMany = limits::kBlocksComputing * 2 / 3;  // of one token
+  EngineOptions small;
+  small.block_tokens = 1;
+  const Engine d = node.StartEngine("d", small), e = node.StartEngine("e", small);
+  std::vector<PromptData> prompts;
+  for (uint32_t i = 1; i <= 3; ++i) prompts.push_back(BlocksPrompt(i, kMany / kBlock));
+  for (uint64_t i = 0; i < 3; ++i) node.Acquire(d, RequestId(i + 1), prompts[i], 0, true);
+  EXPECT_NE(node.Acquire(e, RequestId(1), prompts[0], 0, true).ticket, 0u);
+  EXPECT_NE(node.Acquire(e, RequestId(2), prompts[1], 0, true).ticket, 0u) << "its first part";
+  EXPECT_EQ(node.Acquire(e, RequestId(3), prompts[2]).ticket, 0u);
+  for (uint64_t i = 1; i <= 3; ++i) {
+    Settle(d, RequestId(i));
+    Settle(e, RequestId(i));
+  }
+  node.Acquire(d, RequestId(4), prompts[2], 0, true);
+  EXPECT_NE(node.Acquire(e, RequestId(4), prompts[2], 0, true).ticket, 0u) << "there is room again";
+}
+
 TEST_F(TicketTest, NobodyWaitsForItself) {
   Compute(a, RequestId(1));
   Compute(a, RequestId(2));

@@ -42,10 +42,10 @@ class ClusterNodeTest : public testing::Test {
     node_.reset();
     std::filesystem::remove_all(folder_);
   }
-  void Start(const std::vector<std::string>& more) {
+  void Start(const std::vector<std::string>& more, const std::string& before = "") {
     std::vector<std::string> command = {"/bin/sh",  // its log among what it says
                                         "-c",
-                                        "exec \"$0\" \"$@\" 2>&1",
+                                        before + "exec \"$0\" \"$@\" 2>&1",
                                         PANDO_BIN_DIR "/pando-node",
                                         "--name",
                                         "real",
@@ -121,6 +121,17 @@ TEST_F(ClusterNodeTest, WrongBytesOnTheDataPortLeaveTheNodeAndItsPort) {
   const HelloAnswer answer = Hello();
   EXPECT_EQ(answer.hello.boot, boot);
   EXPECT_EQ(answer.hello.data_address, Ready("data"));
+  ExpectGoodEnd();
+}
+
+// FAULTS D4, G3: descriptors that run out once, and come back.
+TEST_F(ClusterNodeTest, SilentConnectionsToThePeerPortThatTakeAllDescriptors) {
+  Start({}, "ulimit -n 300; ");
+  {
+    std::vector<UniqueFd> silent;
+    for (int i = 0; i < 400; ++i) silent.push_back(ConnectRaw(Ready("peer")));
+  }
+  EXPECT_EQ(Hello().code, PeerCode::kOk);
   ExpectGoodEnd();
 }
 
