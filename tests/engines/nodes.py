@@ -1,0 +1,153 @@
+"""Real pando-nodes for tests: started, asked, stopped, killed. Their files are in a folder each."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+TOP = Path(__file__).resolve().parents[2]
+BIN = Path(os.environ.get("PANDO_BIN", TOP / "build" / "release" / "bin"))
+
+
+def wait_for(condition: Callable[[], bool], what: str, seconds: float = 20.0) -> None:
+    """Looks at `condition` until it holds; fails, naming `what`, after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() >= deadline:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(0.005)
+
+
+class Node:
+    """One pando-node of this machine. Ends with `close`."""
+
+    def __init__(self, name: str = "node", slab: str = "512MiB", *flags: str) -> None:
+        self.name = name
+        self.home = Path(tempfile.mkdtemp(prefix="pando-", dir="/tmp"))
+        self.socket = f"unix:{self.home}/node.sock"
+        self._command = [
+            str(BIN / "pando-node"),
+            *("--name", name),
+            *("--socket", f"{self.home}/node.sock"),
+            *("--host-slab", slab),
+            *("--space-share", "1"),
+            *flags,
+        ]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> Node:
+        """Starts it, again too, and waits until it is ready."""
+        out = self.home / "out"
+        env = {**os.environ, "UCX_TLS": "tcp"}
+        with open(out, "wb") as stdout, open(self.home / "log", "ab") as log:
+            self._process = subprocess.Popen(self._command, stdout=stdout, stderr=log, env=env)
+        process = self._process
+        wait_for(
+            lambda: process.poll() is not None or out.read_bytes().startswith(b"pando-node ready"),
+            f"node {self.name} ready",
+        )
+        if process.poll() is not None:
+            raise AssertionError(f"node {self.name} ended: {(self.home / 'log').read_text()}")
+        return self
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def kill(self) -> None:
+        """SIGKILL: what no drain precedes."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """SIGSTOP: alive, and silent."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    def close(self) -> None:
+        self._end(signal.SIGTERM)
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    def _end(self, how: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, how)
+            os.kill(process.pid, signal.SIGCONT)
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def ask(self, *command: str) -> Any:
+        """What `pandoctl COMMAND --json` says."""
+        args = [str(BIN / "pandoctl"), "--admin", f"unix:{self.home}/admin.sock", *command]
+        done = subprocess.run([*args, "--json"], capture_output=True, text=True, timeout=30)
+        if done.returncode != 0:
+            raise AssertionError(f"pandoctl {command}: {done.stdout}{done.stderr}")
+        return json.loads(done.stdout)
+
+    def status(self) -> dict[str, Any]:
+        status: dict[str, Any] = self.ask("status")
+        return status
+
+    def tokens(self) -> dict[str, int]:
+        """The account of all settled requests; it balances."""
+        tokens: dict[str, int] = self.ask("stats")["tokens"]
+        hits = sum(count for name, count in tokens.items() if name.startswith("hit_"))
+        assert tokens["prompt"] == hits + tokens["computed"], tokens
+        return tokens
+
+    def check(self) -> None:
+        """The node recounts everything; fails if something is wrong."""
+        args = [str(BIN / "pandoctl"), "--admin", f"unix:{self.home}/admin.sock", "check"]
+        done = subprocess.run(args, capture_output=True, text=True, timeout=30)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback that nobody has now."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+@contextlib.contextmanager
+def node(*flags: str, name: str = "node", slab: str = "512MiB") -> Iterator[Node]:
+    one = Node(name, slab, *flags)
+    try:
+        yield one.start()
+    finally:
+        one.close()
+
+
+@contextlib.contextmanager
+def cluster(count: int, slab: str = "512MiB") -> Iterator[list[Node]]:
+    """Nodes that know each other."""
+    with contextlib.ExitStack() as stack:
+        ports = free_ports(count)
+        peers = ",".join(f"127.0.0.1:{port}" for port in ports)
+        nodes = []
+        for i, port in enumerate(ports):
+            flags = ("--peer-listen", f"127.0.0.1:{port}", "--peers", peers)
+            nodes.append(stack.enter_context(node(*flags, name=f"node-{i + 1}", slab=slab)))
+        for each in nodes:
+            args = [str(BIN / "pandoctl"), "--admin", f"unix:{each.home}/admin.sock"]
+            subprocess.run([*args, "peers", "--wait", "20"], check=True, stdout=subprocess.DEVNULL)
+        yield nodes
