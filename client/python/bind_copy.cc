@@ -23,7 +23,8 @@ using client::Claim;
 using client::Code;
 using client::EndResult;
 using client::Hold;
-using client::NowNanos;
+
+constexpr int64_t kCallNanos = 1'000'000'000;  // what the node may take, unless said otherwise
 
 // What a page is copied to or from: objects with a buffer, or (address, bytes). Holds the buffers
 // until the copy is done.
@@ -151,6 +152,7 @@ void BindCopy(nb::module_* module, nb::class_<SharedClient>* client) {
       .def_ro("bytes", &CopyResult::bytes)
       .def_ro("begin_ns", &CopyResult::begin_ns)
       .def_ro("copy_ns", &CopyResult::copy_ns)
+      .def_ro("end_code", &CopyResult::end_code)
       .def("good", &CopyResult::good, nb::arg("wanted"));
   nb::class_<CopyJob>(*module, "CopyJob")
       .def("__init__", &MakeJob, nb::arg("claim"), nb::arg("layout"), nb::arg("first_block"),
@@ -159,10 +161,17 @@ void BindCopy(nb::module_* module, nb::class_<SharedClient>* client) {
       .def_prop_ro("wanted", &CopyJob::wanted)
       .def(
           "run",
-          [](CopyJob& job, SharedClient& c, int64_t deadline_ns) {
-            return job.Run(SharedClient::Use(&c).get(), deadline_ns);
+          [](CopyJob& job, SharedClient& c, int64_t deadline_ns, int64_t call_ns) {
+            return job.Run(SharedClient::Use(&c).get(), deadline_ns, call_ns);
           },
-          nb::arg("client"), nb::kw_only(), nb::arg("deadline_ns"),
+          nb::arg("client"), nb::kw_only(), nb::arg("deadline_ns"), nb::arg("call_ns") = kCallNanos,
+          nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "execute",
+          [](CopyJob& job, SharedClient& c, int64_t deadline_ns, int64_t call_ns) {
+            return job.Execute(SharedClient::Use(&c).get(), deadline_ns, call_ns);
+          },
+          nb::arg("client"), nb::kw_only(), nb::arg("deadline_ns"), nb::arg("call_ns") = kCallNanos,
           nb::call_guard<nb::gil_scoped_release>())
       .def(
           "finish",

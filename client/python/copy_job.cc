@@ -1,5 +1,6 @@
 #include "client/python/copy_job.h"
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -14,7 +15,7 @@ CopyJob::CopyJob(client::Claim claim, std::shared_ptr<const KvLayout> layout, ui
       first_block_(first_block),
       blocks_(std::move(blocks)) {}
 
-CopyResult CopyJob::Run(client::Client* client, int64_t deadline_ns) {
+CopyResult CopyJob::Run(client::Client* client, int64_t deadline_ns, int64_t call_ns) {
   CopyResult result;
   if (stopped()) {
     result.stopped = true;
@@ -22,7 +23,7 @@ CopyResult CopyJob::Run(client::Client* client, int64_t deadline_ns) {
     return result;
   }
   const int64_t start = NowNanos();
-  auto call = client->StartBegin({&claim_, 1}, deadline_ns);
+  auto call = client->StartBegin({&claim_, 1}, std::min(deadline_ns, start + call_ns));
   client::BeginResult& begun = client->Wait(call);
   result.begin_ns = NowNanos() - start;
   result.message = begun.message;
@@ -92,6 +93,12 @@ client::EndResult CopyJob::Finish(client::Client* client, int64_t deadline_ns) {
   }
   auto call = client->StartEnd(std::move(hold), deadline_ns);
   return client->Wait(call);
+}
+
+CopyResult CopyJob::Execute(client::Client* client, int64_t deadline_ns, int64_t call_ns) {
+  CopyResult result = Run(client, deadline_ns, call_ns);
+  if (hold_.pages() != 0) result.end_code = Finish(client, NowNanos() + call_ns).code;
+  return result;
 }
 
 void CopyJob::Stop() {

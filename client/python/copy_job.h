@@ -3,6 +3,7 @@
 //
 //   Run     begin ─► copy page by page into (or out of) the engine's blocks
 //   Finish  end, and its answer
+//   Execute both, and for a load: good only once the node knows that it has ended
 //   Stop    from any other thread: once it has returned, no piece is read or written any more
 //
 //   kIdle ──Run──► kBeginning ──► kCopying ──► kCopied ──Finish──► kFinished
@@ -40,6 +41,7 @@ struct CopyResult {
   uint64_t bytes = 0;    // of the pages copied
   int64_t begin_ns = 0;  // what the node took to answer
   int64_t copy_ns = 0;
+  client::Code end_code = client::Code::kUnknown;  // of the end
   bool good(uint64_t wanted) const { return code == client::Code::kOk && pages == wanted; }
 };
 
@@ -50,11 +52,13 @@ class CopyJob {
   CopyJob(client::Claim claim, std::shared_ptr<const KvLayout> layout, uint32_t first_block,
           std::vector<uint32_t> blocks);
 
-  // The engine's threads copy up to `deadline_ns`, looked at between pages.
-  CopyResult Run(client::Client* client, int64_t deadline_ns);
+  // Copies up to `deadline_ns`, looked at between pages; the node may take `call_ns` to answer.
+  CopyResult Run(client::Client* client, int64_t deadline_ns, int64_t call_ns);
   // Tells the node that the pages are not touched any more; a store's become everybody's. What has
   // not run gives nothing back: then kUnknown.
   client::EndResult Finish(client::Client* client, int64_t deadline_ns);
+  // Run, then Finish if there is something to end. Begin and end may take `call_ns` each.
+  CopyResult Execute(client::Client* client, int64_t deadline_ns, int64_t call_ns);
   void Stop();
 
   const client::Claim& claim() const { return claim_; }

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Makes a small Llama with random weights and a tokenizer of bytes; nothing is downloaded.
+
+  make_model.py FOLDER [--layers 12] [--hidden 768] [--dtype bfloat16] [--seed N] [--change TENSOR]
+
+It judges caches, not language: the same arguments give the same weights on every machine, and what
+it says depends on all of its context. Random attention would be nearly uniform, so that a wrong
+block among many changed little: the scores' standard deviation is set to `--sharpness`, with which
+a token attends to a few others that the context selects.
+
+`--change TENSOR` makes another model of equal shape, by one element of that tensor.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+
+HEAD, VOCABULARY, POSITIONS = 64, 4096, 16384
+SPECIAL = ("<s>", "</s>", "<pad>")  # ids 256 to 258; those below are the bytes
+
+
+@dataclass(frozen=True)
+class Shape:
+    layers: int
+    hidden: int
+
+    @property
+    def heads(self) -> int:
+        return self.hidden // HEAD
+
+    @property
+    def kv_heads(self) -> int:
+        return next(n for n in (4, 3, 2, 1) if self.heads % n == 0 and n < max(self.heads, 2))
+
+    @property
+    def feed_forward(self) -> int:
+        return self.hidden * 8 // 3 // 64 * 64
+
+
+def weights(
+    shape: Shape, seed: int, dtype: torch.dtype, sharpness: float
+) -> dict[str, torch.Tensor]:
+    random = torch.Generator().manual_seed(seed)
+    hidden, wide = shape.hidden, shape.feed_forward
+
+    def normal(rows: int, columns: int, variance: float = 1.0) -> torch.Tensor:
+        """Maps unit variance to `variance`."""
+        draws = torch.randn(rows, columns, generator=random)
+        return (draws * (variance / columns) ** 0.5).to(dtype)
+
+    one = torch.ones(hidden, dtype=dtype)
+    tensors = {
+        "model.embed_tokens.weight": normal(VOCABULARY, hidden, hidden),
+        "model.norm.weight": one.clone(),
+        "lm_head.weight": normal(VOCABULARY, hidden),
+    }
+    for i in range(shape.layers):
+        layer = {
+            "input_layernorm": one.clone(),
+            "post_attention_layernorm": one.clone(),
+            # Queries and keys have a share of the scores' spread each.
+            "self_attn.q_proj": normal(shape.heads * HEAD, hidden, sharpness),
+            "self_attn.k_proj": normal(shape.kv_heads * HEAD, hidden, sharpness),
+            "self_attn.v_proj": normal(shape.kv_heads * HEAD, hidden),
+            "self_attn.o_proj": normal(hidden, shape.heads * HEAD),
+            "mlp.gate_proj": normal(wide, hidden),
+            "mlp.up_proj": normal(wide, hidden),
+            "mlp.down_proj": normal(hidden, wide),
+        }
+        tensors |= {f"model.layers.{i}.{name}.weight": tensor for name, tensor in layer.items()}
+    return tensors
+
+
+def configuration(shape: Shape, dtype: str) -> dict[str, object]:
+    return {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "hidden_size": shape.hidden,
+        "num_hidden_layers": shape.layers,
+        "num_attention_heads": shape.heads,
+        "num_key_value_heads": shape.kv_heads,
+        "head_dim": HEAD,
+        "intermediate_size": shape.feed_forward,
+        "vocab_size": VOCABULARY,
+        "max_position_embeddings": POSITIONS,
+        "hidden_act": "silu",
+        "rms_norm_eps": 1e-5,
+        "rope_theta": 500000.0,
+        "tie_word_embeddings": False,
+        "bos_token_id": 256,
+        "eos_token_id": 257,
+        "pad_token_id": 258,
+        "dtype": dtype,
+    }
+
+
+def tokenizer() -> Tokenizer:
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    made = Tokenizer(models.BPE(vocab={c: i for i, c in enumerate(alphabet)}, merges=[]))
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    made.decoder = decoders.ByteLevel()
+    made.add_special_tokens(list(SPECIAL))
+    first = len(alphabet) + len(SPECIAL)
+    made.add_tokens([AddedToken(f"<{i}>", normalized=False) for i in range(first, VOCABULARY)])
+    return made
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--layers", type=int, default=12)
+    parser.add_argument("--hidden", type=int, default=768, help="a multiple of 64")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--dtype", choices=("bfloat16", "float32"), default="bfloat16")
+    parser.add_argument("--sharpness", type=float, default=3.0)
+    parser.add_argument("--change", metavar="TENSOR")
+    args = parser.parse_args()
+
+    shape = Shape(args.layers, args.hidden)
+    tensors = weights(shape, args.seed, getattr(torch, args.dtype), args.sharpness)
+    if args.change:
+        tensors[args.change].view(-1)[0] += 1
+    folder: Path = args.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    tokenizer().save(str(folder / "tokenizer.json"))
+    texts: dict[str, object] = {
+        "config.json": configuration(shape, args.dtype),
+        "generation_config.json": {"bos_token_id": 256, "eos_token_id": 257},
+        "tokenizer_config.json": {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            **dict(zip(("bos_token", "eos_token", "pad_token"), SPECIAL, strict=True)),
+            "model_max_length": POSITIONS,
+        },
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(json.dumps(text, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
