@@ -34,9 +34,10 @@ SettleRequest Possible(const OpenRequest& request, const SettleRequest& said) {
   SettleRequest counted;
   counted.request = said.request;
   counted.prefill_micros = said.prefill_micros;
-  counted.engine = std::min({said.engine, request.engine_told, prompt});
+  // More than at its acquire, if its own cache has got more while it waited for its turn.
+  counted.engine = std::min(said.engine, prompt);
   // All are leading tokens, so together they cannot cover more than the longer one.
-  const uint64_t covered = std::min(prompt, std::max(request.engine_told, request.loaded));
+  const uint64_t covered = std::min(prompt, std::max(counted.engine, request.loaded));
   // No sum of what was said can overflow: each is cut to the prompt first.
   const uint64_t room = std::min(request.loaded, covered - counted.engine);
   counted.host = std::min(said.host, room);
@@ -152,11 +153,10 @@ std::optional<Problem> Ledger::Settle(ReplicaNumber replica, const SettleRequest
   const SettleRequest counted = Possible(*request, settle);
   Count(*request, counted);
   if (!Same(counted, settle)) {
-    *corrected =
-        Text("counted were ", counted.engine, " tokens of the engine's own ", request->engine_told,
-             ", ", counted.host + counted.peer, " from host or peer of ", request->loaded,
-             " that its lease brought to all shards, and ", counted.failed,
-             " failed: settle with what was really used, each token once");
+    *corrected = Text("counted were ", counted.engine, " tokens of the engine's own, ",
+                      counted.host + counted.peer, " from host or peer of ", request->loaded,
+                      " that its lease brought to all shards, and ", counted.failed,
+                      " failed: settle with what was really used, each token once");
   }
   Book& book = books_[replica];
   book.bytes -= request->prompt.bytes();

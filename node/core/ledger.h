@@ -48,7 +48,7 @@ struct OpenRequest {
   SpaceId space;
   OwnedPrompt prompt;        // as it is now
   uint64_t prompt_tokens;    // as it was opened: what the account counts
-  uint64_t engine_told = 0;  // leading tokens that the engine says it has itself
+  uint64_t engine_told = 0;  // leading tokens that the engine says it has itself, at its acquire
   uint64_t loaded = 0;       // leading tokens that its lease brought to all shards
   uint64_t failed = 0;       // tokens that a begun load did not bring
   // Tokens that were fetched from peers while it waited: [begin, end) of the prompt.

@@ -45,12 +45,13 @@ class Node:
         ]
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> Node:
-        """Starts it, again too, and waits until it is ready."""
+    def start(self, *more: str) -> Node:
+        """Starts it, again too and with `more` flags, and waits until it is ready."""
         out = self.home / "out"
         env = {**os.environ, "UCX_TLS": "tcp"}
         with open(out, "wb") as stdout, open(self.home / "log", "ab") as log:
-            self._process = subprocess.Popen(self._command, stdout=stdout, stderr=log, env=env)
+            command = [*self._command, *more]
+            self._process = subprocess.Popen(command, stdout=stdout, stderr=log, env=env)
         process = self._process
         wait_for(
             lambda: process.poll() is not None or out.read_bytes().startswith(b"pando-node ready"),
@@ -76,8 +77,12 @@ class Node:
     def go_on(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
 
-    def close(self) -> None:
+    def end(self) -> None:
+        """SIGTERM, and waits; `start` starts it anew."""
         self._end(signal.SIGTERM)
+
+    def close(self) -> None:
+        self.end()
         shutil.rmtree(self.home, ignore_errors=True)
 
     def _end(self, how: signal.Signals) -> None:
@@ -92,6 +97,15 @@ class Node:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+    def stopped(self) -> bool:
+        """By a signal, as --pause-at does it."""
+        return Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
+
+    def slab(self) -> list[Path]:
+        """Its extents of 64 MiB, as files that can be read and written behind its back."""
+        files = Path(f"/proc/{self.pid}/fd").iterdir()
+        return [f for f in files if "memfd:" in os.readlink(f) and f.stat().st_size == 1 << 26]
 
     def ask(self, *command: str) -> Any:
         """What `pandoctl COMMAND --json` says."""

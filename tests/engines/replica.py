@@ -178,10 +178,10 @@ class _Engine:
     def _connector(self) -> Any:
         return self._core.scheduler.connector
 
-    def attach(self) -> bool:
+    def attach(self, seconds: float = 5) -> bool:
         """Waits for the connector's sessions; without a node there are none."""
         connector = self._connector
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + seconds
         while connector is not None and connector.scheduler is not None:
             connector.scheduler.poll()
             states = [connector.scheduler.attached(), self._worker().attached()]
@@ -240,10 +240,10 @@ class _Engine:
         return int(self._core.scheduler.get_num_unfinished_requests())
 
     def step_until(self, what: str) -> bool:
-        """Steps until some request is `loading` or `storing`; False if all are done before."""
+        """Steps until a request has `what` (loading, stores); False if all are done before."""
         while self._engine.has_unfinished_requests():
             tracks = self._connector.scheduler.tracks()
-            if any(getattr(t, "loading" if what == "loading" else "stores") for t in tracks):
+            if any(getattr(t, what) for t in tracks):
                 return True
             self._engine.step()
         return False
@@ -274,6 +274,9 @@ class _Engine:
                 values[metric.name] = values.get(metric.name, 0) + metric.value
         return values
 
+    def close(self) -> None:
+        self._engine.engine_core.shutdown()
+
     def numbers(self) -> dict[str, int]:
         return dict(vars(self._worker().numbers()))
 
@@ -287,9 +290,6 @@ def main() -> None:
     for line in sys.stdin:
         arguments = json.loads(line)
         command = arguments.pop("command")
-        if command == "close":
-            print(json.dumps({"result": None}), file=answers, flush=True)
-            break
         try:
             answer = {"result": getattr(engine, command)(**arguments)}
         except Exception as error:
@@ -298,6 +298,8 @@ def main() -> None:
             traceback.print_exc()
             answer = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer), file=answers, flush=True)
+        if command == "close":
+            os._exit(0)  # torch takes seconds to end
 
 
 if __name__ == "__main__":

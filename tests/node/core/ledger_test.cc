@@ -48,14 +48,14 @@ TEST(LedgerTest, NumbersThatCannotBeTrueAreCorrectedAndSaid) {
   constexpr uint64_t kMost = UINT64_MAX;
   constexpr RequestId kId(1);
   const Case cases[] = {
-      {{.request = kId, .engine = 33}, 32, 0, 0},
+      {{.request = kId, .engine = 98}, 97, 0, 0},
       {{.request = kId, .host = 65}, 0, 64, 1},
       {{.request = kId, .device = 1, .disk = kMost}, 0, 0, 0},
       {{.request = kId, .host = 1, .peer = kMost}, 0, 64, 33},
       {{.request = kId, .engine = 32, .host = 33}, 32, 32, 1},
       {{.request = kId, .failed = kMost}, 0, 0, 97},
       {{.request = kId, .host = 64, .failed = 34}, 0, 64, 33},
-      {{.request = kId, .engine = kMost, .host = kMost, .failed = kMost}, 32, 32, 33},
+      {{.request = kId, .engine = kMost, .host = kMost, .failed = kMost}, 97, 0, 0},
   };
   CoreDriver node;
   const Engine a = node.StartEngine("a");
@@ -96,6 +96,22 @@ TEST(LedgerTest, WhatCanBeTrueIsCountedAsItIsSaid) {
   EXPECT_EQ(account.hit_host, 32u);
   EXPECT_EQ(account.computed, 33u);
   EXPECT_EQ(account.failed, 3u);
+  node.ExpectBase();
+}
+
+// While a request waits for its turn, another one of its engine may compute its prefix.
+TEST(LedgerTest, TheEnginesOwnHitMayGrowAfterTheAcquire) {
+  CoreDriver node;
+  const Engine a = node.StartEngine("a");
+  node.Store(a, BlocksPrompt(1, 4));
+  AcquireRequest acquire{RequestId(1), BlocksPrompt(1, 6), 0};
+  const auto hit = BodyOf<AcquireAnswer>(node.Send(a.scheduler, acquire));
+  node.Begin(a.scheduler, hit.claim);
+  node.End(a.scheduler, LoadEnd(hit.claim));
+  SettleRequest settle{.request = RequestId(1), .engine = 48, .host = 16};
+  EXPECT_EQ(node.Send(a.scheduler, settle).message, "");
+  EXPECT_EQ(node.status().account.hit_engine, 48u);
+  EXPECT_EQ(node.status().account.hit_host, 16u);
   node.ExpectBase();
 }
 

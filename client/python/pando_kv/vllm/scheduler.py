@@ -87,6 +87,7 @@ class _Track:
     reserved: int = 0  # blocks that were asked for, or were there
     reserves: list[_Reserve] = field(default_factory=list)
     stores: int = 0  # that workers have not ended, times workers
+    given: list[Claim] = field(default_factory=list)  # to workers, who may not have begun them
     block_ids: list[int] | None = None  # once finished
     closing: bool = False  # workers were told that no more stores come
 
@@ -211,7 +212,8 @@ class SchedulerSide:
         track.external = external
         track.loading = True
         self._loads.append(Copy(request.request_id, track.claim, first, ids))
-        track.claim = Claim()  # the workers' now
+        track.given.append(track.claim)
+        track.claim = Claim()
 
     def _give_back(self, track: _Track) -> None:
         if track.claim:
@@ -247,6 +249,12 @@ class SchedulerSide:
                 self._abort(reserve.call)
         track.reserves.clear()  # the client gives back what a dropped call brings
         track.reserved = 0
+        self._take_back(track)
+
+    def _take_back(self, track: _Track) -> None:
+        """Claims whose copies are told to stop: what has not begun never will."""
+        self._client.abort(track.given)
+        track.given.clear()
 
     def _abort(self, call: ReserveCall) -> None:
         claim = call.get().claim
@@ -271,6 +279,7 @@ class SchedulerSide:
                 self._client.abort([got.claim])
                 continue
             track.stores += self._workers
+            track.given.append(got.claim)
             meta.stores.append(Copy(track.request.request_id, got.claim, got.begin, ids))
         track.reserves = waiting
 
@@ -324,6 +333,7 @@ class SchedulerSide:
             if track := self._tracks.get(request_id):
                 track.loading = False
                 if request_id in (output.failed_recving or ()):
+                    self._take_back(track)
                     track.failed, track.external = track.external, 0
                     track.admitted = False  # asked again by the engine, and told that there is none
                 if track.block_ids is not None:  # aborted meanwhile: the engine frees it now
@@ -332,6 +342,8 @@ class SchedulerSide:
             for request_id, count in output.kv_connector_worker_meta.stores_done.items():
                 if track := self._tracks.get(request_id):
                     track.stores -= count
+                    if track.stores == 0:
+                        track.given.clear()
         for request_id in output.finished_sending or ():
             if track := self._tracks.get(request_id):
                 self._forget(track)
@@ -346,6 +358,7 @@ class SchedulerSide:
         self._give_back(track)
         if track.loading:
             self._stop.add(request.request_id)
+            self._take_back(track)
             track.failed, track.external = track.external, 0
         else:
             self._reserve(track, request.num_computed_tokens)

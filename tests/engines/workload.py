@@ -1,0 +1,84 @@
+"""Prompts with shared prefixes, and accounts that must agree."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from replica import Replica
+
+import nodes
+
+
+def text(rng: random.Random, tokens: int) -> list[int]:
+    return [rng.randrange(256) for _ in range(tokens)]
+
+
+class Tree:
+    """Prompts that are paths through a tree of random parts: a root, sections, questions."""
+
+    def __init__(self, seed: int, part: int, branches: int = 3, depth: int = 3) -> None:
+        self._rng = random.Random(seed)
+        self._part, self._branches, self._depth = part, branches, depth
+        self._parts: dict[tuple[int, ...], list[int]] = {}
+
+    def prompt(self, tail: int) -> list[int]:
+        """A random path, cut anywhere, and `tail` tokens that no other prompt has."""
+        path: tuple[int, ...] = ()
+        tokens: list[int] = []
+        for _ in range(self._depth):
+            path = (*path, self._rng.randrange(self._branches))
+            if path not in self._parts:
+                self._parts[path] = text(self._rng, self._part)
+            tokens += self._parts[path]
+        cut = self._rng.randrange(self._part, len(tokens) + 1)
+        return tokens[:cut] + text(self._rng, tail)
+
+
+class Account:
+    """What replicas and nodes have counted since this was made."""
+
+    def __init__(self, replicas: Sequence[Replica], pando: Sequence[nodes.Node]) -> None:
+        self._replicas, self._nodes = replicas, pando
+        self._before = self._read()
+
+    def _read(self) -> dict[str, int]:
+        sums: dict[str, int] = {}
+        for each in self._replicas:
+            for name in ("queries", "hits"):
+                key = f"vllm:external_prefix_cache_{name}"
+                sums[name] = sums.get(name, 0) + int(each.counters().get(key, 0))
+        for node in self._nodes:
+            for name, count in {**node.tokens(), "failed": node.ask("stats")["failed"]}.items():
+                sums[name] = sums.get(name, 0) + count
+        return sums
+
+    def since(self) -> dict[str, int]:
+        return {name: count - self._before[name] for name, count in self._read().items()}
+
+    def agrees(self) -> dict[str, int]:
+        """The engines' own external counters and the nodes' account, to the token.
+
+        An engine counts what it is going to load; what of it failed, or was aborted, the nodes
+        count as computed, and name as failed.
+        """
+        now = self.since()
+        assert now["queries"] == now["prompt"] - now["hit_engine"], now
+        assert now["hits"] == now["hit_host"] + now["hit_peer"] + now["failed"], now
+        return now
+
+
+def at_rest(pando: Sequence[nodes.Node], replicas: Sequence[Replica]) -> None:
+    """No claim, no hold, nothing half written anywhere, and every block of an engine free."""
+    for each in replicas:
+        each.drain()
+
+    def quiet(node: nodes.Node) -> bool:
+        status = node.status()
+        pages = status["pages"]
+        busy = sum(pages[state] for state in ("held", "quarantined", "receiving", "reserved"))
+        return not (busy or status["holds"] or status["leases"] or status["reservations"])
+
+    for node in pando:
+        nodes.wait_for(lambda node=node: quiet(node), f"{node.name} at rest")  # type: ignore[misc]
+        node.check()
