@@ -17,7 +17,10 @@ The session with the node is the copy thread's own; the engine's thread shares `
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
+import select
 import threading
 from collections import deque
 from collections.abc import Iterable
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("vllm.pando")
 
-_LOOK = 1.0  # seconds between looks at the node of a session that has nothing to do
+_LOOK = 5.0  # seconds between looks at the node of a session that has nothing to do
 _LOOK_DETACHED = 0.1
 
 
@@ -91,7 +94,8 @@ class WorkerSide:
             page_bytes=layout.page_bytes,
             fields=fields,
         )
-        self._lock = threading.Condition()
+        self._lock = threading.Lock()
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._loads: deque[_Job] = deque()
         self._stores: deque[_Job] = deque()
         self._running: _Job | None = None
@@ -126,7 +130,7 @@ class WorkerSide:
                 else:
                     self._stores.append(job)
                     self._unfinished[job.request_id] = self._unfinished.get(job.request_id, 0) + 1
-            self._lock.notify()
+        os.eventfd_write(self._wake, 1)
 
     def _job(self, copy: Copy) -> CopyJob:
         return CopyJob(copy.claim, self._layout, copy.first_block, copy.block_ids)
@@ -174,7 +178,7 @@ class WorkerSide:
             jobs = [*self._loads, *self._stores]
             if self._running is not None:
                 jobs.append(self._running)
-            self._lock.notify()
+        os.eventfd_write(self._wake, 1)
         for job in jobs:
             job.copy.stop()
         self._thread.join(timeout=self._settings.call_ns * 3 / 1e9)
@@ -195,9 +199,6 @@ class WorkerSide:
         """The next job, or None at the end. Looks after the session while there is none."""
         while True:
             with self._lock:
-                if not self._loads and not self._stores and not self._closing:
-                    self._attached = self._client.state == State.ATTACHED
-                    self._lock.wait(_LOOK if self._attached else _LOOK_DETACHED)
                 if self._loads or self._stores:
                     self._running = (self._loads or self._stores).popleft()
                     return self._running
@@ -205,6 +206,18 @@ class WorkerSide:
                     return None
             self._client.poll()
             self._say()
+            self._attached = self._client.state == State.ATTACHED
+            self._wait(_LOOK if self._attached else _LOOK_DETACHED)
+
+    def _wait(self, seconds: float) -> None:
+        """Until there is a job, or something of the node: also its end is heard of at once."""
+        waiting = select.poll()
+        waiting.register(self._wake, select.POLLIN)
+        if self._client.fileno() >= 0:
+            waiting.register(self._client.fileno(), select.POLLIN)
+        waiting.poll(seconds * 1000)
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._wake)
 
     def _copy(self, job: _Job) -> CopyResult:
         deadline = job.queued_ns + self._settings.copy_ns
