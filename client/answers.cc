@@ -143,6 +143,8 @@ std::string ReadAnswer(const pb::NodeMessage& message, const AwaitCall& call,
   if (answer.claim() != 0) result->claim = {context.boot_id, answer.claim()};
   result->blocks = answer.blocks();
   result->in_flight = answer.in_flight();
+  result->peer_from = answer.peer_from();
+  result->peer_to = answer.peer_to();
   return "";
 }
 

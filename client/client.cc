@@ -99,9 +99,9 @@ bool Client::WaitAttached(int64_t deadline_ns) {
 
 Call<AcquireResult> Client::StartAcquire(uint64_t request, const Prompt& prompt,
                                          uint64_t engine_hit_tokens, int64_t claim_deadline_ns,
-                                         int64_t deadline_ns, Intent intent) {
+                                         int64_t deadline_ns, Intent intent, Account account) {
   return Call(impl_->session.StartAcquire(request, prompt, engine_hit_tokens, claim_deadline_ns,
-                                          deadline_ns, intent));
+                                          deadline_ns, intent, account));
 }
 
 Call<AwaitResult> Client::StartAwait(uint64_t ticket, int64_t until_ns, int64_t deadline_ns) {

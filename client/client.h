@@ -117,6 +117,7 @@ struct AwaitResult {
   Claim claim;             // on all `blocks`, from the first; 0: the claim before stands as it did
   uint32_t blocks = 0;     // leading blocks that may be loaded by the claim that stands
   bool in_flight = false;  // more is still being made: the ticket may be awaited again
+  uint32_t peer_from = 0, peer_to = 0;  // blocks that came from peers while this was awaited
 };
 struct ProbeResult {
   Code code = Code::kLost;
@@ -137,6 +138,10 @@ enum class Intent : uint8_t {
   kLook,     // nothing
   kCompute,  // compute and store them, unless somebody else does: others may wait for them
 };
+
+// Whether a request is one of the account. A request that goes on after a preemption is acquired
+// anew under another number: the account has it already.
+enum class Account : uint8_t { kCounted, kAgain };
 
 struct Used {  // tokens really used, by source
   uint64_t engine = 0, device = 0, host = 0, disk = 0, peer = 0;
@@ -263,7 +268,8 @@ class Client {
   // kUnknown, and not sent.
   Call<AcquireResult> StartAcquire(uint64_t request, const Prompt& prompt,
                                    uint64_t engine_hit_tokens, int64_t claim_deadline_ns,
-                                   int64_t deadline_ns, Intent intent = Intent::kLook);
+                                   int64_t deadline_ns, Intent intent = Intent::kLook,
+                                   Account account = Account::kCounted);
   // Ready once whoever makes the missing blocks has finished, failed or gone, and at `until_ns` at
   // the latest, which lies before `deadline_ns`.
   Call<AwaitResult> StartAwait(uint64_t ticket, int64_t until_ns, int64_t deadline_ns);

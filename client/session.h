@@ -63,7 +63,7 @@ class Session {
 
   Slot<AcquireResult> StartAcquire(uint64_t request, const Prompt& prompt,
                                    uint64_t engine_hit_tokens, int64_t claim_deadline,
-                                   int64_t deadline, Intent intent);
+                                   int64_t deadline, Intent intent, Account account);
   Slot<AwaitResult> StartAwait(uint64_t ticket, int64_t until, int64_t deadline);
   Slot<ProbeResult> StartProbe(const Prompt& prompt, int64_t deadline);
   Slot<ReserveResult> StartReserve(uint64_t request, const Prompt& prompt,

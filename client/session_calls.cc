@@ -135,7 +135,7 @@ Slot<Result> Session::Ask(const Message& message, uint64_t serial, Pending pendi
 
 Slot<AcquireResult> Session::StartAcquire(uint64_t request, const Prompt& prompt,
                                           uint64_t engine_hit_tokens, int64_t claim_deadline,
-                                          int64_t deadline, Intent intent) {
+                                          int64_t deadline, Intent intent, Account account) {
   Objection objection = CheckPrompt(prompt);
   if (objection.ok() && request == 0) objection = {Code::kInvalid, "request 0 is no request"};
   if (objection.ok() && engine_hit_tokens > prompt.tokens.size()) {
@@ -149,6 +149,7 @@ Slot<AcquireResult> Session::StartAcquire(uint64_t request, const Prompt& prompt
   body.set_engine_hit_tokens(engine_hit_tokens);
   body.set_claim_deadline_ns(static_cast<uint64_t>(claim_deadline));
   if (intent == Intent::kCompute) body.set_intent(pb::Acquire::COMPUTE);
+  body.set_again(account == Account::kAgain);
   const pb::Prompt rest = WithoutTokens(prompt);
   const TokenMessage message = {&head,
                                 &body,

@@ -126,6 +126,7 @@ void Ledger::LoadEnded(const RequestRef& ref, uint64_t loaded, uint64_t failed) 
 }
 
 void Ledger::Count(const OpenRequest& request, const SettleRequest& settle) {
+  if (request.again) return;
   Account entry;
   entry.requests = 1;
   entry.prompt = request.prompt_tokens;

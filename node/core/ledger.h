@@ -3,7 +3,9 @@
 //   Open ──► Append* ──► LoadEnded? ──► Settle (by the engine) or SettleAll (by the node)
 //
 // Invariants:
-//  1. A request is counted once, when it is settled (FAULTS F1).
+//  1. A request is counted once, when it is settled (FAULTS F1). One that goes on after a
+//  preemption
+//     is opened again, and not counted.
 //  2. prompt == hit_engine + hit_device + hit_host + hit_disk + hit_peer + computed, in total and
 //     in each space; the spaces sum to the total (FAULTS F3).
 //  3. hit_host + hit_peer never exceed what a load of that request delivered to all shards, without
@@ -54,6 +56,7 @@ struct OpenRequest {
   // Tokens that were fetched from peers while it waited: [begin, end) of the prompt.
   uint64_t fetched_begin = 0, fetched_end = 0;
   bool growth_stopped = false;
+  bool again = false;  // was counted before
 };
 
 class Ledger {

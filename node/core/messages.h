@@ -64,6 +64,7 @@ struct AcquireRequest {
   uint64_t engine_hit_tokens = 0;  // leading tokens that the engine's own cache has
   Nanos claim_deadline = 0;        // absolute; 0: limits::kClaimLifeDefault from now
   bool compute = false;            // the replica means to compute what is missing, and to store it
+  bool again = false;              // a counted request goes on: it is not counted again
 };
 struct AwaitRequest {
   uint64_t ticket = 0;
@@ -120,7 +121,8 @@ struct AcquireAnswer {
 struct AwaitAnswer {
   ClaimId claim;        // on all `blocks`, instead of the acquire's; 0: no more than that has come
   uint32_t blocks = 0;  // leading blocks that this replica may load by the claim that stands
-  bool in_flight = false;  // more is still being made: the ticket may be awaited again
+  bool in_flight = false;               // more is still being made: the ticket may be awaited again
+  uint32_t peer_from = 0, peer_to = 0;  // blocks that came from peers while the request waited
 };
 struct ProbeAnswer {
   uint32_t blocks = 0;

@@ -67,6 +67,7 @@ Answer Router::Serve(const Session& session, AcquireRequest& acquire) {
                                 opened->prompt_tokens, " allowed: the prompt has no more")));
   }
   opened->engine_told = acquire.engine_hit_tokens;
+  opened->again = acquire.again;
   const OpenRequest& request = *opened;
   if (auto problem = ledger_.Open(session.replica->number, acquire.request, std::move(opened))) {
     return Refusal(*std::move(problem));

@@ -153,6 +153,8 @@ void Router::LookAgain(uint64_t id) {
   AwaitAnswer answer;
   answer.blocks = ticket.blocks;
   answer.in_flight = maker && !over;
+  answer.peer_from = static_cast<uint32_t>(request->fetched_begin / block_tokens);
+  answer.peer_to = static_cast<uint32_t>(request->fetched_end / block_tokens);
   const bool more = match.blocks.value() > ticket.blocks &&
                     match.blocks.value() * block_tokens > request->engine_told;
   if (more && !over && !OverCap(replica) && !holds_.CheckRoom(replica)) {

@@ -111,6 +111,7 @@ Refusal Decode(const v1::Acquire& in, AcquireRequest* out) {
   out->engine_hit_tokens = in.engine_hit_tokens();
   out->claim_deadline = *deadline;
   out->compute = in.intent() == v1::Acquire::COMPUTE;
+  out->again = in.again();
   return DecodePrompt(in.prompt(), &out->prompt);
 }
 
@@ -234,6 +235,8 @@ struct BodyEncoder {
     await->set_claim(answer.claim.value());
     await->set_blocks(answer.blocks);
     await->set_in_flight(answer.in_flight);
+    await->set_peer_from(answer.peer_from);
+    await->set_peer_to(answer.peer_to);
   }
   void operator()(const ProbeAnswer& answer) const {
     v1::ProbeAnswer* probe = out->mutable_probe();

@@ -115,6 +115,32 @@ TEST(LedgerTest, TheEnginesOwnHitMayGrowAfterTheAcquire) {
   node.ExpectBase();
 }
 
+// FAULTS F1: what was preempted is counted when it was first done with, and not again.
+TEST(LedgerTest, ARequestThatGoesOnIsNotCountedAgain) {
+  CoreDriver node;
+  const Engine a = node.StartEngine("a");
+  node.Store(a, BlocksPrompt(1, 4));
+  const Account before = node.status().account;
+  AcquireRequest acquire{RequestId(7), BlocksPrompt(1, 6), 0};
+  acquire.again = true;
+  const auto hit = BodyOf<AcquireAnswer>(node.Send(a.scheduler, acquire));
+  ASSERT_EQ(hit.blocks, 4u);
+  node.Begin(a.scheduler, hit.claim);
+  node.End(a.scheduler, LoadEnd(hit.claim));
+  SettleRequest settle{.request = RequestId(7), .host = 64};
+  EXPECT_EQ(node.Send(a.scheduler, settle).message, "");
+  acquire.request = RequestId(8);
+  acquire.prompt = BlocksPrompt(1, 6);
+  const auto second = BodyOf<AcquireAnswer>(node.Send(a.scheduler, acquire));
+  node.Begin(a.scheduler, second.claim);
+  node.End(a.scheduler, LoadEnd(second.claim));
+  EXPECT_EQ(node.status().account.prompt, before.prompt);
+  EXPECT_EQ(node.status().account.requests, before.requests);
+  settle.request = RequestId(8);
+  node.Send(a.scheduler, settle);
+  node.ExpectBase();
+}
+
 // FAULTS F6
 TEST(LedgerTest, WhatIsLeasedIsNotLoaded) {
   CoreDriver node;
