@@ -89,7 +89,9 @@ void BindResults(nb::module_* m, nb::class_<SharedClient>* client) {
   BindCall<AwaitResult>(m, client, "AwaitResult", "AwaitCall")
       .def_ro("claim", &AwaitResult::claim)
       .def_ro("blocks", &AwaitResult::blocks)
-      .def_ro("in_flight", &AwaitResult::in_flight);
+      .def_ro("in_flight", &AwaitResult::in_flight)
+      .def_ro("peer_begin", &AwaitResult::peer_from)
+      .def_ro("peer_end", &AwaitResult::peer_to);
   BindCall<ProbeResult>(m, client, "ProbeResult", "ProbeCall")
       .def_ro("blocks", &ProbeResult::blocks)
       .def_ro("in_flight", &ProbeResult::in_flight);
@@ -108,11 +110,12 @@ void BindResults(nb::module_* m, nb::class_<SharedClient>* client) {
 
 Call<AcquireResult> Acquire(SharedClient& c, uint64_t request, nb::handle tokens,
                             uint64_t engine_hit_tokens, int64_t claim_deadline_ns,
-                            int64_t deadline_ns, Intent intent, const Segments& segments,
-                            const Extras& extras) {
+                            int64_t deadline_ns, Intent intent, bool again,
+                            const Segments& segments, const Extras& extras) {
   const PromptArguments prompt(tokens, segments, extras);
   return SharedClient::Use(&c)->StartAcquire(request, prompt.view(), engine_hit_tokens,
-                                             claim_deadline_ns, deadline_ns, intent);
+                                             claim_deadline_ns, deadline_ns, intent,
+                                             again ? Account::kAgain : Account::kCounted);
 }
 
 Call<ProbeResult> Probe(SharedClient& c, nb::handle tokens, int64_t deadline_ns,
@@ -154,7 +157,7 @@ void BindCalls(nb::module_* module, nb::class_<SharedClient>* client) {
   client
       ->def("start_acquire", &Acquire, nb::arg("request"), nb::arg("tokens"), nb::kw_only(),
             nb::arg("engine_hit_tokens") = 0, nb::arg("claim_deadline_ns") = 0,
-            nb::arg("deadline_ns"), nb::arg("intent") = Intent::kLook,
+            nb::arg("deadline_ns"), nb::arg("intent") = Intent::kLook, nb::arg("again") = false,
             nb::arg("segments") = Segments{}, nb::arg("extras") = Extras{})
       .def(
           "start_await",

@@ -22,11 +22,14 @@ from vllm.distributed.kv_transfer.kv_connector.v1.base import (
     KVConnectorWorkerMetadata,
     SupportsHMA,
 )
+from vllm.distributed.kv_transfer.kv_connector.v1.metrics import KVConnectorStats
+from vllm.v1.metrics.cache_hit_source import CacheHitSource
 
 from pando_kv.vllm import settings as settings_module
 from pando_kv.vllm import space
 from pando_kv.vllm.meta import StepMeta
 from pando_kv.vllm.scheduler import SchedulerSide
+from pando_kv.vllm.stats import Numbers, PandoPromMetrics, PandoStats
 from pando_kv.vllm.worker import WorkerSide
 
 if TYPE_CHECKING:
@@ -57,6 +60,7 @@ class PandoConnector(KVConnectorBase_V1, SupportsHMA):
         super().__init__(vllm_config, role, kv_cache_config)
         self.scheduler: SchedulerSide | None = None
         self.worker: WorkerSide | None = None
+        self._numbers = Numbers()  # that vLLM was told of
         self._settings = settings_module.read_settings(
             self._kv_transfer_config.kv_connector_extra_config
         )
@@ -157,6 +161,28 @@ class PandoConnector(KVConnectorBase_V1, SupportsHMA):
     def build_connector_worker_meta(self) -> KVConnectorWorkerMetadata | None:
         return self.worker.take_meta() if self.worker is not None else None
 
+    def get_kv_connector_stats(self) -> KVConnectorStats | None:
+        if self.worker is None:
+            return None
+        now = self.worker.numbers()
+        stats = PandoStats(now.since(self._numbers))
+        self._numbers = now
+        return None if stats.is_empty() else stats
+
+    @classmethod
+    def build_kv_connector_stats(cls, data: dict[str, Any] | None = None) -> KVConnectorStats:
+        return PandoStats(data or {})
+
+    @classmethod
+    def build_prom_metrics(
+        cls,
+        vllm_config: VllmConfig,
+        metric_types: dict[type, type],
+        labelnames: list[str],
+        per_engine_labelvalues: dict[int, list[object]],
+    ) -> PandoPromMetrics:
+        return PandoPromMetrics(vllm_config, metric_types, labelnames, per_engine_labelvalues)
+
     # ---- The scheduler's side
 
     def bind_kv_cache_manager(self, kv_cache_manager: KVCacheManager) -> None:
@@ -176,6 +202,15 @@ class PandoConnector(KVConnectorBase_V1, SupportsHMA):
     ) -> None:
         if self.scheduler is not None:
             self.scheduler.admitted(request, blocks, num_external_tokens)
+
+    def get_external_cache_hit_sources(
+        self, request: Request, num_external_tokens: int
+    ) -> dict[CacheHitSource, int]:
+        peers = 0
+        if self.scheduler is not None:
+            peers = self.scheduler.from_peers(request, num_external_tokens)
+        counts = {CacheHitSource.HOST: num_external_tokens - peers, CacheHitSource.P2P: peers}
+        return {source: count for source, count in counts.items() if count}
 
     def build_connector_meta(self, scheduler_output: SchedulerOutput) -> KVConnectorMetadata:
         if self.scheduler is None:

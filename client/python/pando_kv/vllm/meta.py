@@ -40,10 +40,11 @@ class WorkerMeta(KVConnectorWorkerMetadata):
     """What ended on this worker since the step before."""
 
     stores_done: dict[str, int] = field(default_factory=dict)  # by request
+    failed: list[Claim] = field(default_factory=list)  # may stand: the scheduler's side ends them
 
     def aggregate(self, other: KVConnectorWorkerMetadata) -> WorkerMeta:
         assert isinstance(other, WorkerMeta)
         done = dict(self.stores_done)
         for request_id, count in other.stores_done.items():
             done[request_id] = done.get(request_id, 0) + count
-        return WorkerMeta(done)
+        return WorkerMeta(done, self.failed + other.failed)

@@ -9,8 +9,9 @@ mostly comes within 0.1 ms, and "ask again" would cost a step. Every call has a 
 fails is a miss.
 
 Invariants:
- 1. A request is given external tokens once: after a load that failed, or a preemption, it computes.
-    (The engine asks again after a failed load, without end if it is told the same.)
+ 1. A request is given external tokens once in each of its lives: after a load that failed it
+    computes. (The engine asks again then, without end if it is told the same.) A preemption begins
+    another life, which the node's account does not count again.
  2. A block is reserved only if all its tokens are known and its KV is there when this step is done,
     computed by this engine or loaded and verified.
  3. Blocks of a finished request stay its own until all its stores are done.
@@ -78,6 +79,7 @@ class _Track:
     over: bool = False  # gets nothing external any more
     engine: int = 0  # tokens that the engine's own cache had
     external: int = 0  # tokens that are loaded, or were
+    peer: tuple[int, int] = (0, 0)  # blocks that came from peers while it waited
     failed: int = 0  # tokens that were to be loaded and were not
     loading: bool = False
     admitted: bool = False
@@ -162,6 +164,7 @@ class SchedulerSide:
             claim_deadline_ns=now + CLAIM_LIFE,
             deadline_ns=now + self._settings.call_ns,
             intent=Intent.COMPUTE,
+            again=track.request.num_preemptions > 0,
             segments=track.prompt.segments(len(tokens)),
             extras=track.prompt.extras,
         )
@@ -181,6 +184,7 @@ class SchedulerSide:
             more = call.get()
             if more.code == Code.OK and more.claim:
                 track.claim, track.blocks = more.claim, more.blocks
+                track.peer = (more.peer_begin, more.peer_end)
             return True
         got = call.get()
         track.open = got.code in (Code.OK, Code.LOST) and self._client.session != 0
@@ -220,6 +224,14 @@ class SchedulerSide:
             self._client.abort([track.claim])
         track.claim, track.blocks = Claim(), 0
 
+    def from_peers(self, request: Request, external: int) -> int:
+        """How many of the external tokens of an admitted request came from peers."""
+        track = self._tracks.get(request.request_id)
+        if track is None:
+            return 0
+        begin, end = (block * self._block for block in track.peer)
+        return max(0, min(end, track.engine + external) - max(begin, track.engine))
+
     # ---- A step
 
     def step(self, output: SchedulerOutput) -> StepMeta:
@@ -242,14 +254,20 @@ class SchedulerSide:
         return meta
 
     def _preempted(self, track: _Track) -> None:
-        """Its blocks are gone, and their stores with them. It begins anew, without us."""
-        track.over = track.admitted = True
+        """Its blocks are gone, and their stores with them. It begins anew, under another number."""
         for reserve in track.reserves:
             if reserve.call.ready():
                 self._abort(reserve.call)
         track.reserves.clear()  # the client gives back what a dropped call brings
-        track.reserved = 0
         self._take_back(track)
+        self._settle(track)
+        self._numbers += 1
+        track.number = self._numbers
+        track.asked = track.admitted = False
+        track.over = track.prompt is None
+        track.engine = track.external = track.failed = 0
+        track.peer = (0, 0)
+        track.began_ns = track.prefill_ns = 0
 
     def _take_back(self, track: _Track) -> None:
         """Claims whose copies are told to stop: what has not begun never will."""
@@ -333,12 +351,12 @@ class SchedulerSide:
             if track := self._tracks.get(request_id):
                 track.loading = False
                 if request_id in (output.failed_recving or ()):
-                    self._take_back(track)
                     track.failed, track.external = track.external, 0
                     track.admitted = False  # asked again by the engine, and told that there is none
                 if track.block_ids is not None:  # aborted meanwhile: the engine frees it now
                     self._forget(track)
         if isinstance(output.kv_connector_worker_meta, WorkerMeta):
+            self._client.abort(output.kv_connector_worker_meta.failed)
             for request_id, count in output.kv_connector_worker_meta.stores_done.items():
                 if track := self._tracks.get(request_id):
                     track.stores -= count

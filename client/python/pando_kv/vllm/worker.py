@@ -27,8 +27,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pando_kv import Client, Code, CopyJob, CopyResult, KvLayout, Role, State, now_ns
+from pando_kv import Claim, Client, Code, CopyJob, CopyResult, KvLayout, Role, State, now_ns
 from pando_kv.vllm.meta import Copy, WorkerMeta
+from pando_kv.vllm.stats import Numbers
 
 if TYPE_CHECKING:
     from pando_kv.vllm.settings import Settings
@@ -55,20 +56,6 @@ class Done:
     sent: set[str]
     received: set[str]
     failed: set[str]
-
-
-@dataclass
-class Numbers:
-    """Since the start: pages and bytes that were copied, and nanoseconds that it took."""
-
-    loads: int = 0
-    loads_failed: int = 0
-    load_bytes: int = 0
-    load_ns: int = 0
-    stores: int = 0
-    stores_failed: int = 0
-    store_bytes: int = 0
-    store_ns: int = 0
 
 
 class WorkerSide:
@@ -104,6 +91,7 @@ class WorkerSide:
         self._received: set[str] = set()
         self._failed: set[str] = set()
         self._stores_done: dict[str, int] = {}
+        self._failed_claims: list[Claim] = []
         self._numbers = Numbers()
         self._closing = False
         self._attached = False
@@ -161,13 +149,15 @@ class WorkerSide:
     def take_meta(self) -> WorkerMeta | None:
         with self._lock:
             done, self._stores_done = self._stores_done, {}
-        return WorkerMeta(done) if done else None
+            failed, self._failed_claims = self._failed_claims, []
+        return WorkerMeta(done, failed) if done or failed else None
 
     def attached(self) -> bool:
         """As the copy thread last saw it."""
         return self._attached
 
     def numbers(self) -> Numbers:
+        """Since the start."""
         with self._lock:
             return Numbers(**vars(self._numbers))
 
@@ -231,6 +221,8 @@ class WorkerSide:
         with self._lock:
             self._running = None
             self._count(job, result, good)
+            if not good:
+                self._failed_claims.append(job.copy.claim)
             if job.load:
                 self._received.add(job.request_id)
                 if not good:
