@@ -107,13 +107,16 @@ class Node:
         files = Path(f"/proc/{self.pid}/fd").iterdir()
         return [f for f in files if "memfd:" in os.readlink(f) and f.stat().st_size == 1 << 26]
 
-    def ask(self, *command: str) -> Any:
-        """What `pandoctl COMMAND --json` says."""
+    def text(self, *command: str) -> str:
+        """What `pandoctl COMMAND` prints."""
         args = [str(BIN / "pandoctl"), "--admin", f"unix:{self.home}/admin.sock", *command]
-        done = subprocess.run([*args, "--json"], capture_output=True, text=True, timeout=30)
+        done = subprocess.run(args, capture_output=True, text=True, timeout=30)
         if done.returncode != 0:
             raise AssertionError(f"pandoctl {command}: {done.stdout}{done.stderr}")
-        return json.loads(done.stdout)
+        return done.stdout
+
+    def ask(self, *command: str) -> Any:
+        return json.loads(self.text(*command, "--json"))
 
     def status(self) -> dict[str, Any]:
         status: dict[str, Any] = self.ask("status")
@@ -128,9 +131,7 @@ class Node:
 
     def check(self) -> None:
         """The node recounts everything; fails if something is wrong."""
-        args = [str(BIN / "pandoctl"), "--admin", f"unix:{self.home}/admin.sock", "check"]
-        done = subprocess.run(args, capture_output=True, text=True, timeout=30)
-        assert done.returncode == 0, done.stdout + done.stderr
+        self.text("check")
 
 
 def free_ports(count: int) -> list[int]:
@@ -162,6 +163,5 @@ def cluster(count: int, slab: str = "512MiB") -> Iterator[list[Node]]:
             flags = ("--peer-listen", f"127.0.0.1:{port}", "--peers", peers)
             nodes.append(stack.enter_context(node(*flags, name=f"node-{i + 1}", slab=slab)))
         for each in nodes:
-            args = [str(BIN / "pandoctl"), "--admin", f"unix:{each.home}/admin.sock"]
-            subprocess.run([*args, "peers", "--wait", "20"], check=True, stdout=subprocess.DEVNULL)
+            each.text("peers", "--wait", "20")
         yield nodes
