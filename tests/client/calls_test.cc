@@ -58,10 +58,12 @@ TEST_F(CallsTest, AcquireCarriesAllOfThePrompt) {
 
 TEST_F(CallsTest, WhatAnotherComputesIsAwaitedWithItsTicket) {
   StartAttached();
-  auto acquire = client().StartAcquire(77, prompt(), 0, 0, Soon(), Intent::kCompute);
+  auto acquire =
+      client().StartAcquire(77, prompt(), 0, 0, Soon(), Intent::kCompute, Account::kAgain);
   client().Flush();
   const pb::ClientMessage asked = node().ReadOne();
   EXPECT_EQ(asked.acquire().intent(), pb::Acquire::COMPUTE);
+  EXPECT_TRUE(asked.acquire().again());
   node().Answer(asked.serial(), [](auto& answer) {
     answer.mutable_acquire()->set_in_flight(true);
     answer.mutable_acquire()->set_ticket(5);
@@ -79,10 +81,14 @@ TEST_F(CallsTest, WhatAnotherComputesIsAwaitedWithItsTicket) {
     answer.mutable_await()->set_claim(9);
     answer.mutable_await()->set_blocks(3);
     answer.mutable_await()->set_in_flight(true);
+    answer.mutable_await()->set_peer_from(1);
+    answer.mutable_await()->set_peer_to(3);
   });
   client().Poll();
   EXPECT_EQ(await.get().claim, Named(9));
   EXPECT_EQ(await.get().blocks, 3u);
+  EXPECT_EQ(await.get().peer_from, 1u);
+  EXPECT_EQ(await.get().peer_to, 3u);
   EXPECT_TRUE(await.get().in_flight);
 }
 

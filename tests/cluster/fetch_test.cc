@@ -102,6 +102,8 @@ TEST_F(Fetch, TwoReplicasOfANodeWaitForOneFetch) {
   EXPECT_EQ(node.Acquire(other, RequestId(1), prompt).ticket, 0u) << "another space";
   cluster->Settle();
   EXPECT_EQ(AnswerTo(1, first).blocks, kBlocks);
+  EXPECT_EQ(AnswerTo(1, first).peer_from, 0u);
+  EXPECT_EQ(AnswerTo(1, first).peer_to, kBlocks);
   EXPECT_EQ(AnswerTo(1, serial).blocks, kBlocks);
   EXPECT_EQ(node.status().counters.fetches, 1u);
   EndRequest(1, AnswerTo(1, first));

@@ -272,6 +272,8 @@ class _Engine:
         for metric in self._llm.get_metrics():
             if hasattr(metric, "value"):
                 values[metric.name] = values.get(metric.name, 0) + metric.value
+                if source := metric.labels.get("source"):
+                    values[f"{metric.name}/{source}"] = metric.value
         return values
 
     def close(self) -> None:

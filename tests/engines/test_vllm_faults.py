@@ -110,12 +110,14 @@ def test_preempted_requests_answer_as_alone(setup: Setup) -> None:
     shared = text(rng, 100)
     prompts = [shared + text(rng, 120) for _ in range(6)]
     expected = setup.alone(prompts, count=60)
+    account = Account(setup.shared, [setup.node])
     before = setup.a.counters().get("vllm:num_preemptions", 0)
     for _ in range(2):  # cold, then warm
         got = setup.a.ask_all(prompts, count=60)
         assert [each.tokens for each in got] == expected
         at_rest([setup.node], setup.shared)
     assert setup.a.counters()["vllm:num_preemptions"] > before
+    assert account.agrees()["hit_host"] > 0
 
 
 def test_concurrent_requests_answer_as_alone(setup: Setup, request: pytest.FixtureRequest) -> None:

@@ -35,6 +35,14 @@ class Tree:
         return tokens[:cut] + text(self._rng, tail)
 
 
+ENGINE_COUNTERS = {
+    "queries": "vllm:external_prefix_cache_queries",
+    "hits": "vllm:external_prefix_cache_hits",
+    "from_host": "vllm:prompt_tokens_cached_by_source/host",
+    "from_peers": "vllm:prompt_tokens_cached_by_source/p2p",
+}
+
+
 class Account:
     """What replicas and nodes have counted since this was made."""
 
@@ -45,9 +53,9 @@ class Account:
     def _read(self) -> dict[str, int]:
         sums: dict[str, int] = {}
         for each in self._replicas:
-            for name in ("queries", "hits"):
-                key = f"vllm:external_prefix_cache_{name}"
-                sums[name] = sums.get(name, 0) + int(each.counters().get(key, 0))
+            counters = each.counters()
+            for name, key in ENGINE_COUNTERS.items():
+                sums[name] = sums.get(name, 0) + int(counters.get(key, 0))
         for node in self._nodes:
             for name, count in {**node.tokens(), "failed": node.ask("stats")["failed"]}.items():
                 sums[name] = sums.get(name, 0) + count
@@ -65,6 +73,9 @@ class Account:
         now = self.since()
         assert now["queries"] == now["prompt"] - now["hit_engine"], now
         assert now["hits"] == now["hit_host"] + now["hit_peer"] + now["failed"], now
+        assert now["hits"] == now["from_host"] + now["from_peers"], now
+        assert now["from_peers"] >= now["hit_peer"], now
+        assert now["failed"] or now["from_peers"] == now["hit_peer"], now
         return now
 
 
