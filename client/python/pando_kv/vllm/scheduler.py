@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("vllm.pando")
 
 BRIEFLY = 300_000  # ns
+ATTACH_AT_START = 100_000_000  # ns: once, while the engine is being built
 CLAIM_LIFE = 60_000_000_000  # ns: far beyond the longest load or store
 
 
@@ -76,6 +77,7 @@ class _Track:
     blocks: int = 0  # leading ones that the claim has
     open: bool = False  # the node knows the request, or may: to be settled
     asked: bool = False
+    asked_ns: int = 0
     over: bool = False  # gets nothing external any more
     engine: int = 0  # tokens that the engine's own cache had
     external: int = 0  # tokens that are loaded, or were
@@ -117,7 +119,8 @@ class SchedulerSide:
             fields=fields,
             prefill_tokens_per_s=settings.prefill_tokens_per_s,
         )
-        self._client.poll()
+        # The answer to attach is read only when there is a step; none may come for long.
+        self._client.wait_attached(now_ns() + ATTACH_AT_START)
         self._tracks: dict[str, _Track] = {}
         self._numbers = 0
         self._loads: list[Copy] = []
@@ -155,7 +158,7 @@ class SchedulerSide:
     def _acquire(self, track: _Track, computed: int) -> None:
         assert track.prompt is not None
         track.asked = True
-        now = now_ns()
+        now = track.asked_ns = now_ns()
         tokens = track.request._all_token_ids
         track.call = self._client.start_acquire(
             track.number,
@@ -180,13 +183,16 @@ class SchedulerSide:
             if not call.ready():
                 return False
         track.call = None
+        waited = (now_ns() - track.asked_ns) / 1e6
         if isinstance(call, AwaitCall):
             more = call.get()
+            logger.debug("Pando: awaited %d blocks for %.1f ms: %s", more.blocks, waited, more.code)
             if more.code == Code.OK and more.claim:
                 track.claim, track.blocks = more.claim, more.blocks
                 track.peer = (more.peer_begin, more.peer_end)
             return True
         got = call.get()
+        logger.debug("Pando: found %d blocks in %.1f ms: %s", got.blocks, waited, got.code)
         track.open = got.code in (Code.OK, Code.LOST) and self._client.session != 0
         if got.code != Code.OK:
             self._say(f"no answer: {got.message}" if got.message else "no answer")

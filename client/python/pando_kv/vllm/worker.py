@@ -27,7 +27,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pando_kv import Claim, Client, Code, CopyJob, CopyResult, KvLayout, Role, State, now_ns
+from pando_kv import Claim, Client, CopyJob, CopyResult, KvLayout, Role, State, now_ns
 from pando_kv.vllm.meta import Copy, WorkerMeta
 from pando_kv.vllm.stats import Numbers
 
@@ -215,9 +215,17 @@ class WorkerSide:
 
     def _ended(self, job: _Job, result: CopyResult | None) -> None:
         good = result is not None and result.good(job.copy.wanted)
-        if not good and result is not None and not result.stopped and result.code != Code.LOST:
-            what = "load" if job.load else "store"
-            logger.debug("Pando: a %s failed: %s %s", what, result.code, result.message)
+        if result is not None:
+            logger.debug(
+                "Pando: %s of %d blocks %s: node %.1f ms, copy %.1f ms, in all %.1f ms %s",
+                "load" if job.load else "store",
+                job.copy.wanted,
+                "done" if good else f"failed ({result.code})",
+                result.begin_ns / 1e6,
+                result.copy_ns / 1e6,
+                (now_ns() - job.queued_ns) / 1e6,
+                result.message,
+            )
         with self._lock:
             self._running = None
             self._count(job, result, good)
