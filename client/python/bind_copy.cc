@@ -140,6 +140,15 @@ void BindCopy(nb::module_* module, nb::class_<SharedClient>* client) {
   nb::class_<KvLayout>(*module, "KvLayout")
       .def("__init__", &MakeLayout, nb::arg("pieces"), nb::arg("blocks"))
       .def_prop_ro("blocks", &KvLayout::blocks)
+      .def(
+          "self_test",
+          [](const KvLayout& layout, uint64_t from, uint64_t to) {
+            if (from >= layout.blocks() || to >= layout.blocks() || from == to) {
+              throw nb::index_error("expected two blocks of the layout");
+            }
+            return layout.SelfTest(from, to);
+          },
+          nb::arg("source"), nb::arg("target"))
       .def_prop_ro("pieces", &KvLayout::pieces)
       .def_prop_ro("page_bytes", &KvLayout::page_bytes);
   nb::class_<CopyResult>(*module, "CopyResult")

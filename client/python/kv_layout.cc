@@ -1,8 +1,11 @@
 #include "client/python/kv_layout.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "client/limits.h"
+#include "transfer/memory/page_copy.h"
 
 namespace pando::python {
 
@@ -35,6 +38,29 @@ void KvLayout::Pieces(uint64_t block, std::vector<std::span<std::byte>>* out) co
     auto* at = reinterpret_cast<std::byte*>(piece.base + block * piece.stride);
     out->emplace_back(at, piece.bytes);
   }
+}
+
+bool KvLayout::SelfTest(uint64_t from, uint64_t to) const {
+  std::vector<std::span<std::byte>> sources, targets;
+  Pieces(from, &sources);
+  Pieces(to, &targets);
+  uint64_t next = 1;
+  for (const std::span<std::byte> piece : sources) {
+    for (std::byte& byte : piece) {
+      next = next * 6364136223846793005 + 1442695040888963407;  // Knuth's MMIX
+      byte = static_cast<std::byte>(next >> 56);
+    }
+  }
+  for (const std::span<std::byte> piece : targets) std::ranges::fill(piece, std::byte{0});
+  std::vector<std::byte> page(page_bytes_);
+  const std::vector<std::span<const std::byte>> readable(sources.begin(), sources.end());
+  const std::optional<uint64_t> stored = GatherToPage(readable, page);
+  const std::optional<uint64_t> loaded = ScatterFromPage(page, targets);
+  if (!stored || stored != loaded || *stored != PageChecksum(page)) return false;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (!std::ranges::equal(sources[i], targets[i])) return false;
+  }
+  return true;
 }
 
 }  // namespace pando::python

@@ -36,6 +36,10 @@ class KvLayout {
   // The pieces of one block (less than blocks()), into `out`.
   void Pieces(uint64_t block, std::vector<std::span<std::byte>>* out) const;
 
+  // Takes a pattern through all copies' way: block `from`'s pieces ─► a page ─► block `to`'s
+  // pieces. True if it came out as it went in, with one checksum. What the blocks held is lost.
+  bool SelfTest(uint64_t from, uint64_t to) const;
+
  private:
   std::vector<KvPiece> pieces_;
   uint64_t blocks_;

@@ -133,6 +133,16 @@ def test_any_byte_counts_in_full_and_files_may_be_cut(
         weights.digest(str(copy), None, True)
 
 
+def test_a_layout_that_names_other_memory_is_found() -> None:
+    caches = {name: torch.zeros(5, 2, 32, 8) for name in "ab"}
+    right = space.layout(caches, 5)
+    space.check(right, caches, 5)
+    assert not any(cache.any() for cache in caches.values())
+    other = {**caches, "b": torch.zeros(5, 2, 32, 8)}
+    with pytest.raises(space.UnknownLayout, match="do not lie"):
+        space.check(right, other, 5)
+
+
 def test_layouts_of_whole_blocks_and_no_others() -> None:
     blocks = 5
     one = torch.zeros(blocks, 2, 32, 8)

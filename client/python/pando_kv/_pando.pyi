@@ -308,6 +308,9 @@ class KvLayout:
     stays where it is while a copy may run. Immutable.
     """
     def __init__(self, pieces: Sequence[tuple[int, int, int]], blocks: int) -> None: ...
+    def self_test(self, source: int, target: int) -> bool:
+        """A pattern through the copies' way, from one block to another; their content is lost."""
+
     @property
     def blocks(self) -> int: ...
     @property

@@ -99,6 +99,7 @@ class PandoConnector(KVConnectorBase_V1, SupportsHMA):
             return
         try:
             layout = space.layout(kv_caches, self._kv_cache_config.num_blocks)
+            space.check(layout, kv_caches, self._kv_cache_config.num_blocks)
             fields = space.layout_fields(self._vllm_config, self._spec, kv_caches)
         except (space.UnknownLayout, ValueError) as error:
             self._aside = True

@@ -95,6 +95,26 @@ def layout(caches: dict[str, torch.Tensor], blocks: int) -> KvLayout:
     return KvLayout(pieces, blocks)
 
 
+def check(made: KvLayout, caches: dict[str, torch.Tensor], blocks: int) -> None:
+    """A pattern, taken through the copies' way from one block to another, must have come.
+
+    For a cache that nothing uses yet: two blocks are overwritten, and zero afterwards.
+    UnknownLayout if the copies do not work here, or `made` does not name the tensors' own blocks.
+    """
+    if blocks < 2:
+        return
+    source, target = blocks - 2, blocks - 1
+    if not made.self_test(source, target):
+        raise UnknownLayout("a pattern that was copied came out as another: do not use this build")
+    for name, tensor in caches.items():
+        for part in [tensor] if tensor.shape[0] == blocks else [tensor[0], tensor[1]]:
+            seen = [part[block].contiguous().view(torch.uint8) for block in (source, target)]
+            if not seen[0].any() or not torch.equal(*seen):
+                raise UnknownLayout(f"the blocks of {name} do not lie where its strides say")
+            part[source].zero_()
+            part[target].zero_()
+
+
 def layout_fields(config: VllmConfig, spec: KVCacheSpec, caches: dict[str, torch.Tensor]) -> Fields:
     """How the KV of this worker lies inside its blocks, and which kernels wrote it."""
     shapes = [
