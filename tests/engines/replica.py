@@ -276,6 +276,37 @@ class _Engine:
                     values[f"{metric.name}/{source}"] = metric.value
         return values
 
+    def time_calls(self) -> None:
+        """From now on, what the connector's calls take on the scheduling thread is noted."""
+        scheduler = self._connector.scheduler
+        self._calls: list[tuple[str, float, float]] = []
+
+        def timed(name: str, call: Any) -> Any:
+            def run(*arguments: Any) -> Any:
+                wall, cpu = time.perf_counter(), time.thread_time()
+                result = call(*arguments)
+                took = time.perf_counter() - wall, time.thread_time() - cpu
+                self._calls.append((name, *took))
+                return result
+
+            return run
+
+        for name in ("matched", "admitted", "step", "ended", "finished"):
+            setattr(scheduler, name, timed(name, getattr(scheduler, name)))
+
+    def calls(self) -> dict[str, Any]:
+        """(name, seconds, seconds of the processor) each, and what this process used in all."""
+        calls, self._calls = self._calls, []
+        threads = [t for t in os.listdir("/proc/self/task")]
+        copies = 0.0
+        for thread in threads:
+            with open(f"/proc/self/task/{thread}/comm") as name:
+                if not name.read().startswith("pando-copy"):
+                    continue
+            with open(f"/proc/self/task/{thread}/schedstat") as stat:
+                copies += int(stat.read().split()[0]) / 1e9
+        return {"calls": calls, "process_s": time.process_time(), "copy_thread_s": copies}
+
     def close(self) -> None:
         self._engine.engine_core.shutdown()
 
