@@ -1,12 +1,16 @@
 // pando-node as a member of a cluster, seen by a peer that this test plays.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -122,6 +126,26 @@ TEST_F(ClusterNodeTest, WrongBytesOnTheDataPortLeaveTheNodeAndItsPort) {
   EXPECT_EQ(answer.hello.boot, boot);
   EXPECT_EQ(answer.hello.data_address, Ready("data"));
   ExpectGoodEnd();
+}
+
+// FAULTS C3, G1: what moves its pages goes with it, also while it is stopped; else the slab's
+// memory and the port would stay taken.
+TEST_F(ClusterNodeTest, AStoppedTransferProcessGoesWithItsNode) {
+  Start({});
+  std::vector<pid_t> children;
+  for (const auto& task :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(node_->pid()) + "/task")) {
+    std::ifstream list(task.path() / "children");
+    for (pid_t child = 0; list >> child;) children.push_back(child);
+  }
+  ASSERT_EQ(children.size(), 1u);
+  const UniqueFd transfer(static_cast<int>(::syscall(SYS_pidfd_open, children[0], 0)));
+  ASSERT_TRUE(transfer.valid());
+  ASSERT_EQ(::kill(children[0], SIGSTOP), 0);
+  node_->Signal(SIGKILL);
+  ASSERT_TRUE(node_->WaitExit(e2e::Now() + kWait).has_value());
+  pollfd ended{transfer.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&ended, 1, 20'000), 1);
 }
 
 // FAULTS D4, G3: descriptors that run out once, and come back.
