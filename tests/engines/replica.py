@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -297,14 +298,11 @@ class _Engine:
     def calls(self) -> dict[str, Any]:
         """(name, seconds, seconds of the processor) each, and what this process used in all."""
         calls, self._calls = self._calls, []
-        threads = [t for t in os.listdir("/proc/self/task")]
         copies = 0.0
-        for thread in threads:
-            with open(f"/proc/self/task/{thread}/comm") as name:
-                if not name.read().startswith("pando-copy"):
-                    continue
-            with open(f"/proc/self/task/{thread}/schedstat") as stat:
-                copies += int(stat.read().split()[0]) / 1e9
+        for thread in threading.enumerate():
+            if thread.name == "pando-copy":
+                with open(f"/proc/self/task/{thread.native_id}/schedstat") as stat:
+                    copies += int(stat.read().split()[0]) / 1e9
         return {"calls": calls, "process_s": time.process_time(), "copy_thread_s": copies}
 
     def close(self) -> None:

@@ -14,27 +14,54 @@ logger = logging.getLogger("vllm.pando")
 # cost the request a step.
 BRIEFLY = 300_000  # ns
 CLAIM_LIFE = 60_000_000_000  # ns: far beyond the longest load or store
+# Answers are read once a step, and a step may take longer than the node may: so a call's own
+# deadline lies far behind the one that is kept here, after what has come was read.
+CALL_LIFE = 60_000_000_000  # ns
 
 
 class Lookup:
-    """Uses the scheduler's session; does not own it."""
+    """Uses the scheduler's session; does not own it.
+
+    A node that has left one question unanswered for longer than it may counts as absent until it
+    answers that one: others are not asked meanwhile, and do not wait.
+    """
 
     def __init__(self, client: Client, settings: Settings, block_tokens: int) -> None:
         self._client = client
         self._settings = settings
         self._block = block_tokens
         self._said = ""
+        self._unanswered: AcquireCall | AwaitCall | None = None
 
     def matched(self, track: Track, computed: int) -> int | None:
         """Tokens beyond `computed` that can be loaded; None: not known yet. May be repeated."""
         if track.over:
             return 0
         if track.asked_ns == 0:
+            if self._silent():
+                track.over = True
+                return 0
             self._acquire(track, computed)
         if track.call is not None and not self._answered(track):
-            return None
+            if now_ns() < track.until_ns:
+                return None
+            self._give_up(track)
         track.engine = computed
         return max(0, track.blocks * self._block - computed)
+
+    def _silent(self) -> bool:
+        if self._unanswered is None:
+            return False
+        self._client.poll()
+        if not self._unanswered.ready():
+            return True
+        self._unanswered = None  # dropped: what it brought goes back
+        return False
+
+    def _give_up(self, track: Track) -> None:
+        self._unanswered, track.call = track.call, None
+        track.open = True  # it may come to the node yet
+        self._say("no answer in time")
 
     def give_back(self, track: Track) -> None:
         """Nobody will load what was found."""
@@ -58,12 +85,13 @@ class Lookup:
             tokens,
             engine_hit_tokens=computed,
             claim_deadline_ns=now + CLAIM_LIFE,
-            deadline_ns=now + self._settings.call_ns,
+            deadline_ns=now + CALL_LIFE,
             intent=Intent.COMPUTE,
             again=track.request.num_preemptions > 0,
             segments=track.prompt.segments(len(tokens)),
             extras=track.prompt.extras,
         )
+        track.until_ns = now + self._settings.call_ns
         track.told = len(tokens)
         self._client.wait_until(track.call, now + BRIEFLY)
 
@@ -95,8 +123,9 @@ class Lookup:
         if got.ticket and self._settings.wait_ns:
             until = now_ns() + self._settings.wait_ns
             track.call = self._client.start_await(
-                got.ticket, until_ns=until, deadline_ns=until + self._settings.call_ns
+                got.ticket, until_ns=until, deadline_ns=until + CALL_LIFE
             )
+            track.until_ns = until + self._settings.call_ns
             self._client.flush()
 
     def _awaited(self, track: Track, call: AwaitCall) -> None:

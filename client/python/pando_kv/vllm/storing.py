@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pando_kv import Client, Code, now_ns
-from pando_kv.vllm.lookup import CLAIM_LIFE
+from pando_kv.vllm.lookup import CALL_LIFE, CLAIM_LIFE
 from pando_kv.vllm.meta import Copy
 from pando_kv.vllm.settings import Settings
 from pando_kv.vllm.track import Reserve, Track
@@ -57,19 +57,25 @@ class Storing:
             begin=track.reserved,
             end=full,
             claim_deadline_ns=now + CLAIM_LIFE,
-            deadline_ns=now + self._settings.call_ns,
+            deadline_ns=now + CALL_LIFE,
         )
         track.told = max(track.told, full * self._block)
         track.reserved = full
-        track.reserves.append(Reserve(call, bool(append)))
+        track.reserves.append(Reserve(call, now, bool(append)))
 
     def answered(self, track: Track) -> list[Copy]:
-        """The reservations that were answered, as stores of this step."""
+        """The reservations that were answered, as stores of this step.
+
+        What has not been answered for long never is: the blocks would wait for it.
+        """
         waiting: list[Reserve] = []
         stores: list[Copy] = []
         for reserve in track.reserves:
             if not reserve.call.ready():
-                waiting.append(reserve)
+                if now_ns() - reserve.asked_ns < self._settings.call_ns:
+                    waiting.append(reserve)
+                else:
+                    track.open = track.open and not reserve.appended
                 continue
             got = reserve.call.get()
             if got.code != Code.OK:

@@ -18,6 +18,7 @@ class Reserve:
     """A question for pages that has no answer yet."""
 
     call: ReserveCall
+    asked_ns: int
     appended: bool  # it told tokens: if it is lost, no later ones can be told
 
 
@@ -31,6 +32,7 @@ class Track:
 
     call: AcquireCall | AwaitCall | None = None
     asked_ns: int = 0  # 0: not yet
+    until_ns: int = 0  # the answer is waited for until then
     over: bool = False  # gets nothing external any more
     claim: Claim = field(default_factory=Claim)
     blocks: int = 0  # leading ones that the claim has

@@ -1,0 +1,184 @@
+"""The scheduler's side against a real node, step by step, without an engine around it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import nodes
+from pando_kv import Client, CopyJob, KvLayout, Role, now_ns
+from pando_kv.vllm import settings
+from pando_kv.vllm.meta import StepMeta, WorkerMeta
+from pando_kv.vllm.scheduler import SchedulerSide
+
+BLOCK = 16
+PAGE = 4096
+CALL_MS = 100
+
+
+class Request(SimpleNamespace):
+    """The part of vLLM's request that is looked at."""
+
+    def __init__(self, name: str, tokens: list[int]) -> None:
+        super().__init__(
+            request_id=name,
+            _all_token_ids=tokens,
+            prompt_token_ids=tokens,
+            num_tokens=len(tokens),
+            num_prompt_tokens=len(tokens),
+            num_computed_tokens=0,
+            num_preemptions=0,
+            skip_reading_prefix_cache=False,
+            prompt_embeds=None,
+            prompt_is_token_ids=None,
+            lora_request=None,
+            resumable=False,
+            cache_salt=None,
+            mm_features=[],
+        )
+
+
+class Rig:
+    """A scheduler's side, and a worker's session beside it."""
+
+    def __init__(self, node: nodes.Node, key: str) -> None:
+        read = settings.read_settings({"pando.socket": node.socket, "pando.call_ms": CALL_MS})
+        self.side = SchedulerSide(read, key, [("model", "m")], BLOCK, 1)
+        self.worker = Client(node.socket, key, role=Role.WORKER, page_bytes=PAGE)
+        assert self.worker.wait_attached(now_ns() + 2_000_000_000)
+        self._kv = bytearray(64 * PAGE)
+        import ctypes
+
+        address = ctypes.addressof(ctypes.c_char.from_buffer(self._kv))
+        self.layout = KvLayout([(address, PAGE, PAGE)], 64)
+        self.side.resolve_block_ids(lambda request_id: (list(range(64)),))
+
+    def step(self, preempted: tuple[str, ...] = (), **scheduled: int) -> StepMeta:
+        output: Any = SimpleNamespace(preempted_req_ids=preempted, num_scheduled_tokens=scheduled)
+        return self.side.step(output)
+
+    def copy(self, meta: StepMeta) -> None:
+        done: dict[str, int] = {}
+        for copy in meta.stores:
+            job = CopyJob(copy.claim, self.layout, copy.first_block, copy.block_ids)
+            assert job.execute(self.worker, deadline_ns=now_ns() + 2_000_000_000).good(job.wanted)
+            done[copy.request_id] = done.get(copy.request_id, 0) + 1
+        self.ended(worker=WorkerMeta(done))
+
+    def ended(self, worker: WorkerMeta | None = None, sent: tuple[str, ...] = ()) -> None:
+        output: Any = SimpleNamespace(
+            finished_recving=None,
+            failed_recving=None,
+            finished_sending=set(sent),
+            kv_connector_worker_meta=worker,
+        )
+        self.side.ended(output)
+
+    def look(self, request: Any) -> int:
+        """Asks as an engine does, step after step."""
+        while (found := self.side.matched(request, 0)[0]) is None:
+            time.sleep(0.001)
+        return found
+
+
+@pytest.fixture
+def node() -> Iterator[nodes.Node]:
+    with nodes.node() as one:
+        yield one
+
+
+def long_step() -> None:
+    """What a step takes that computes much: longer than the node may take to answer."""
+    time.sleep(3 * CALL_MS / 1000)
+
+
+def test_answers_that_came_during_a_long_step_are_in_time(node: nodes.Node) -> None:
+    rig = Rig(node, "long")
+    request: Any = Request("r", list(range(64)))
+    assert rig.look(request) == 0
+    rig.side.admitted(request, SimpleNamespace(), 0)
+    rig.step(r=64)
+    long_step()
+    request.num_computed_tokens = 64
+    meta = rig.step()
+    assert [len(copy.block_ids) for copy in meta.stores] == [4]
+    assert rig.side.finished(request, list(range(4)))
+    rig.copy(meta)
+    assert rig.step().last == {"r"}
+    rig.ended(sent=("r",))
+    assert not rig.side.tracks()
+    other: Any = Request("s", [*range(64), 1])
+    assert rig.look(other) == 64
+    assert not rig.side.finished(other, [])
+    nodes.wait_for(lambda: node.status()["leases"] == 0, "the unused claim given back")
+
+
+def test_a_silent_node_is_asked_by_one_request(node: nodes.Node) -> None:
+    rig = Rig(node, "silent")
+    node.stop()
+    begin = time.monotonic()
+    first: Any = Request("a", list(range(40)))
+    assert rig.look(first) == 0
+    waited = time.monotonic() - begin
+    assert CALL_MS / 1000 <= waited < CALL_MS / 1000 + 1
+    for number in range(50):
+        request: Any = Request(f"b{number}", list(range(40)))
+        assert rig.side.matched(request, 0) == (0, False)
+        assert not rig.side.finished(request, [])
+    assert time.monotonic() - begin - waited < 0.2
+    rig.side.finished(first, [])
+    node.go_on()
+
+    def answers() -> bool:
+        request: Any = Request(f"c{time.monotonic()}", list(range(40)))
+        rig.look(request)
+        found = any(track.open for track in rig.side.tracks())
+        rig.side.finished(request, [])
+        return found
+
+    nodes.wait_for(answers, "asked again once it answers")
+    nodes.wait_for(lambda: node.status()["requests"] == 0, "all settled")
+
+
+def test_blocks_do_not_wait_for_pages_that_never_come(node: nodes.Node) -> None:
+    rig = Rig(node, "never")
+    request: Any = Request("r", list(range(64)))
+    assert rig.look(request) == 0
+    rig.side.admitted(request, SimpleNamespace(), 0)
+    node.stop()
+    rig.step(r=64)
+    request.num_computed_tokens = 64
+    assert rig.side.finished(request, list(range(4)))
+    deadline = time.monotonic() + 2
+    while not rig.step().last:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    rig.ended(sent=("r",))
+    assert not rig.side.tracks()
+    node.go_on()
+    rig.side.poll()
+
+
+def test_a_preempted_request_gives_its_claims_back_and_is_counted_once(node: nodes.Node) -> None:
+    rig = Rig(node, "preempted")
+    request: Any = Request("r", list(range(64)))
+    assert rig.look(request) == 0
+    rig.side.admitted(request, SimpleNamespace(), 0)
+    rig.step(r=64)
+    nodes.wait_for(lambda: node.status()["reservations"] == 1, "reserved")
+    meta = rig.step()  # the stores are given, and none begins
+    assert meta.stores
+    request.num_preemptions = 1
+    assert rig.step(preempted=("r",)).stop == {"r"}
+    nodes.wait_for(lambda: node.status()["reservations"] == 0, "given back")
+    rig.ended(worker=WorkerMeta({"r": 1}))
+    assert rig.look(request) == 0
+    rig.side.admitted(request, SimpleNamespace(), 0)
+    rig.step(r=64)
+    rig.side.finished(request, [])
+    nodes.wait_for(lambda: node.ask("stats")["requests"] == 1, "counted")
+    assert node.tokens()["prompt"] == 64
