@@ -36,6 +36,7 @@ class Node:
         self.home = Path(tempfile.mkdtemp(prefix="pando-", dir="/tmp"))
         self.socket = f"unix:{self.home}/node.sock"
         self._command = [
+            *("setpriv", "--pdeathsig", "TERM", "--"),  # ends with who started it
             str(BIN / "pando-node"),
             *("--name", name),
             *("--socket", f"{self.home}/node.sock"),

@@ -80,7 +80,15 @@ class Replica:
         }
         self._log = log
         self._process = subprocess.Popen(
-            [sys.executable, __file__, json.dumps(arguments)],
+            [
+                "setpriv",
+                "--pdeathsig",
+                "KILL",
+                "--",
+                sys.executable,
+                __file__,
+                json.dumps(arguments),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=open(log, "ab"),  # noqa: SIM115
