@@ -4,7 +4,7 @@
 //
 //   attach                        attached | not attached STATE
 //   cycle SEED TOKENS             cycle HIT LOADED STORED WRONG SETTLED (after a request given up)
-//   expire SEED TOKENS            expired (a claim of 1 ms that is never begun)
+//   expire SEED TOKENS            expired (a claim of 200 ms that is never begun)
 //   restart SEED TOKENS           restarted ATTACHED
 //   load BOOT CLAIM SEED          loaded CODE GOOD WRONG REFUSED
 //   store BOOT CLAIM SEED         stored CODE GOOD WRONG REFUSED
@@ -77,7 +77,7 @@ int main(int argc, char** argv) {
       std::cout << "cycle " << c.hit_blocks << ' ' << c.loaded << ' ' << c.stored << ' ' << c.wrong
                 << ' ' << c.settled << std::endl;
     } else if (command == "expire") {
-      engine.Acquire(1'000'000, a, b, 1'000'000);
+      engine.Acquire(1'000'000, a, b, 200'000'000);
       std::cout << "expired" << std::endl;
     } else if (command == "restart") {
       std::cout << "restarted " << engine.Restart(a, b) << std::endl;
