@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -46,18 +47,22 @@ int RunNode(pando::runtime::Options options) {
   if (!options.pause_at.empty()) {
     pause = std::make_unique<pando::runtime::PauseListener>(options.pause_at, options.pause_count);
   }
-  // The first to begin and the last to end.
-  const pando::runtime::HardStop hard_stop(std::chrono::milliseconds(options.drain_timeout_ms));
+  // The first to begin, and the last to end of what can hang.
+  std::optional<pando::runtime::HardStop> hard_stop(
+      std::chrono::milliseconds(options.drain_timeout_ms));
   pando::runtime::Log log(options.log_level);
   log.Write(LogLine::Level::kInfo, "node.starting", pando::runtime::Describe(options));
   auto node =
-      pando::runtime::Node::Create(std::move(options), &log, hard_stop.signals(), pause.get());
+      pando::runtime::Node::Create(std::move(options), &log, hard_stop->signals(), pause.get());
   if (!node.ok()) {
     log.Write(LogLine::Level::kError, "node.refused",
               {{"why", std::string(node.status().message())}});
     return pando::runtime::kExitConfig;
   }
-  return (*node)->Run();
+  const int status = (*node)->Run();
+  (*node)->End();
+  hard_stop.reset();
+  return status;
 }
 
 }  // namespace

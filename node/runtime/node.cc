@@ -63,6 +63,11 @@ Node::Node(Options options, Log* log, int signals, StepListener* steps)
 }
 
 Node::~Node() {
+  End();
+}
+
+void Node::End() {
+  if (std::exchange(ended_, true)) return;
   // Whoever waits for the owner thread is told first; then the threads end, then what they used.
   loop_.Close();
   populator_.reset();
