@@ -19,7 +19,6 @@ static_assert(std::endian::native == std::endian::little);
 constexpr size_t kLengthBytes = sizeof(uint32_t);
 constexpr size_t kReadBytes = 256u << 10;
 constexpr size_t kFdsMax = 16;  // of one read
-// A message says that it carries a descriptor by this bit of its length.
 constexpr uint32_t kWithFd = 1u << 31;
 
 }  // namespace

@@ -4,8 +4,8 @@
 //   socket.Receive();         for (Message& m : socket.Take()) ...
 //   poll(socket.fd(), socket.wants_write() ? POLLIN | POLLOUT : POLLIN)
 //
-// frame = u32 length (little-endian) + that many bytes; a descriptor comes with the first byte of
-// its frame. Both sides are ours, so what does not parse is as the end of the stream.
+// frame = u32 (little-endian: length, and in the highest bit whether a descriptor comes with it) +
+// that many bytes; the descriptor comes as SCM_RIGHTS with the first byte. Both sides are ours, so what does not parse is as the end of the stream.
 //
 // Threads: one at a time.
 #ifndef PANDO_TRANSFER_PROCESS_MESSAGE_SOCKET_H_
