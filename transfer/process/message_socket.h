@@ -5,7 +5,8 @@
 //   poll(socket.fd(), socket.wants_write() ? POLLIN | POLLOUT : POLLIN)
 //
 // frame = u32 (little-endian: length, and in the highest bit whether a descriptor comes with it) +
-// that many bytes; the descriptor comes as SCM_RIGHTS with the first byte. Both sides are ours, so what does not parse is as the end of the stream.
+// that many bytes; the descriptor comes as SCM_RIGHTS with the first byte. Both sides are ours, so
+// what does not parse is as the end of the stream.
 //
 // Threads: one at a time.
 #ifndef PANDO_TRANSFER_PROCESS_MESSAGE_SOCKET_H_

@@ -1,5 +1,5 @@
-// UcxEngine: the TransferEngine between hosts, over UCX active messages, on a thread of this process.
-// (A node has its UcxWorker in a process of its own: transfer/process.)
+// UcxEngine: the TransferEngine between hosts, over UCX active messages, on a thread of this
+// process. (A node has its UcxWorker in a process of its own: transfer/process.)
 //
 //   owner's thread ── commands ─► progress thread: one context, one worker, all of UCX
 //                  ◄── events ──  tables, listener, connections, deadlines, checksums
