@@ -122,6 +122,11 @@ TEST(Feed, CountersTravel) {  // FAULTS F2
   EXPECT_EQ(seen.totals->account.hit_host, 8 * kBlock);
   EXPECT_EQ(seen.totals->blocks, 8u);
   EXPECT_LT(seen.totals_ago, 6 * kSecond);
+  // Ages go on while nothing happens.
+  const auto age = [&](Nanos now) {
+    return cluster.node(1).core().status(now).cluster.peers.at(0).totals_ago;
+  };
+  EXPECT_EQ(age(cluster.now() + kSecond), age(cluster.now()) + kSecond);
   // They stand when it has gone, with their age.
   cluster.Crash(0);
   cluster.Advance(60 * kSecond);
@@ -248,6 +253,25 @@ TEST_F(Stranger, OfAGuestsNameIsRefusedWhileThatOneListens) {
   EXPECT_EQ(node.status().cluster.guests, 1u);
 }
 
+// FAULTS D4: who calls itself otherwise leaves its old name to others.
+TEST_F(Stranger, GivesUpItsOldName) {
+  const PeerHello hello = Hello();
+  ASSERT_EQ(Ask<HelloAnswer>(HelloRequest{hello}).code, PeerCode::kOk);
+  PeerHello other = hello;
+  other.node_name = "another";
+  other.boot = BootId(4712);
+  ASSERT_EQ(Ask<HelloAnswer>(HelloRequest{other}).code, PeerCode::kOk);
+  PeerHello renamed = hello;
+  renamed.node_name = "another";
+  ASSERT_EQ(Ask<HelloAnswer>(HelloRequest{renamed}).code, PeerCode::kOk);
+  node.Input(FeedAsked{1, {renamed.boot, BootId(), 0}});
+  PeerHello heir = hello;
+  heir.boot = BootId(4713);
+  EXPECT_EQ(Ask<HelloAnswer>(HelloRequest{heir}).code, PeerCode::kOk);
+  EXPECT_TRUE(ends.empty());
+  EXPECT_EQ(node.status().cluster.guests, 2u);
+}
+
 TEST_F(Stranger, GetsNothingBeforeHello) {
   Hello();
   EXPECT_EQ(Ask<GrantAnswer>(Wanted()).code, PeerCode::kUnknown);
@@ -339,6 +363,38 @@ TEST_F(Stranger, TooMuchAtOnceIsBusy) {
   EXPECT_EQ(ends[0].code, PeerCode::kBusy);
   Ask<GoodbyeAnswer>(GoodbyeRequest{BootId(4711), "enough"});
   EXPECT_EQ(ends.size(), 1u + limits::kFeedsPerGuest);
+}
+
+// A node without a data address (--no-sharing) tells its counters, and neither what it has nor
+// pages.
+TEST(NoSharing, NothingIsToldAndNothingIsGranted) {
+  CoreDriver node;
+  std::vector<PeerAnswerBody> answers;
+  node.elsewhere = [&answers](Output output) {
+    if (auto* answer = std::get_if<AnswerPeer>(&output)) answers.push_back(answer->answer);
+    EXPECT_FALSE(std::holds_alternative<OfferPages>(output));
+  };
+  node.Input(ClusterStarted{"alone", BootId(5), "", 1});
+  const Engine engine = node.StartEngine("engine");
+  const PromptData prompt = BlocksPrompt(1, 8);
+  EXPECT_EQ(node.Store(engine, prompt), 8u);
+  EXPECT_EQ(node.status().cluster.told_blocks, 0u);
+  PeerHello hello = FormulasOf("");
+  hello.node_name = "stranger";
+  hello.boot = BootId(4711);
+  node.Input(PeerAsks{1, GrantId{1, 1}, HelloRequest{hello}});
+  GrantRequest request;
+  request.requester = hello.boot;
+  request.boot = BootId(5);
+  request.space_identity = node.core().cache().shape(SpaceId(0)).identity;
+  request.shards = 1;
+  request.prompt = prompt;
+  request.to = 8;
+  node.Input(PeerAsks{2, GrantId{1, 2}, request});
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(std::get<HelloAnswer>(answers[0]).code, PeerCode::kOk);
+  EXPECT_EQ(std::get<GrantAnswer>(answers[1]).code, PeerCode::kMiss);
+  EXPECT_EQ(node.status().grants, 0u);
 }
 
 // ---- Who is whom
