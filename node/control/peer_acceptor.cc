@@ -82,11 +82,11 @@ void PeerAcceptor::Run() {
 }
 
 bool PeerAcceptor::Accept() {
+  std::erase_if(open_, HasEnded);  // first: theirs may be the descriptors that are missing
   UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket.valid()) {
     return errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM;
   }
-  std::erase_if(open_, HasEnded);
   if (open_.size() >= connections_max_) {
     ++refused_;
     return true;

@@ -4,6 +4,7 @@
 #include <grpcpp/resource_quota.h>
 
 #include <chrono>
+#include <future>
 #include <utility>
 
 #include "node/control/peer_acceptor.h"
@@ -78,8 +79,10 @@ PeerServer::PeerServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 PeerServer::~PeerServer() {
   impl_->acceptor.reset();
-  impl_->Post([calls = impl_->calls.get()] { calls->Stop(); });
+  std::promise<void> stopped;
+  impl_->Post([&] { impl_->calls->Stop([&] { stopped.set_value(); }); });
   impl_->server->Shutdown(std::chrono::system_clock::now() + kShutdownTimeout);
+  stopped.get_future().wait();
   impl_->thread->Close();
 }
 

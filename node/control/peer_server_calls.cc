@@ -24,7 +24,7 @@ grpc::Status Stopping() {
 }  // namespace
 
 void PeerServerCalls::AcceptNext() {
-  if (stopping_) return;
+  if (stopped_) return;
   auto owned = std::make_unique<Call>();
   Call* const call = owned.get();
   call->id = ++last_id_;
@@ -40,8 +40,7 @@ void PeerServerCalls::AcceptNext() {
 
 void PeerServerCalls::Accepted(Call* call, bool ok) {
   if (!ok) {  // the server has ended; `done` does not come
-    all_.erase(call->id);
-    return;
+    return Forget(call);
   }
   AcceptNext();
   if (std::optional<grpc::Status> refused = Admit(call)) return Finish(call, *refused);
@@ -50,7 +49,7 @@ void PeerServerCalls::Accepted(Call* call, bool ok) {
 }
 
 std::optional<grpc::Status> PeerServerCalls::Admit(Call* call) {
-  if (stopping_) return Stopping();
+  if (stopped_) return Stopping();
   const std::string& method = call->context.method();
   const auto* const path = std::find(kPeerCallPaths.begin(), kPeerCallPaths.end(), method);
   const bool feed = method == kFeedPath;
@@ -189,8 +188,8 @@ void PeerServerCalls::Done(Call* call) {
   ForgetIfOver(call);
 }
 
-void PeerServerCalls::Stop() {
-  stopping_ = true;
+void PeerServerCalls::Stop(std::function<void()> stopped) {
+  stopped_ = std::move(stopped);
   for (const auto& [id, call] : all_) {
     // The one that is not accepted yet ends with the server.
     if (!call->counted) continue;
@@ -209,7 +208,12 @@ void PeerServerCalls::Over(Call* call) {
 }
 
 void PeerServerCalls::ForgetIfOver(Call* call) {
-  if (call->is_done && call->operations == 0) all_.erase(call->id);
+  if (call->is_done && call->operations == 0) Forget(call);
+}
+
+void PeerServerCalls::Forget(Call* call) {
+  all_.erase(call->id);
+  if (stopped_ && all_.empty()) stopped_();
 }
 
 }  // namespace pando::control

@@ -11,6 +11,7 @@
 #include <grpcpp/server_builder.h>
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -34,8 +35,9 @@ class PeerServerCalls {
   void Answer(const AnswerPeer& answer);
   void Send(const SendFeed& send);
   void End(const EndFeed& end);
-  // Ends all, and accepts none any more.
-  void Stop();
+  // Ends all, accepts none any more, and says `stopped` when none is left: no operation is started
+  // from then on. The server has to be shut down meanwhile.
+  void Stop(std::function<void()> stopped);
 
   struct Counters {
     std::atomic<uint64_t> calls = 0, feeds = 0, refused_busy = 0, refused_malformed = 0, gone = 0;
@@ -77,6 +79,7 @@ class PeerServerCalls {
   // An operation of it is over.
   void Over(Call* call);
   void ForgetIfOver(Call* call);
+  void Forget(Call* call);
 
   const PeerServer::Options& options_;
   grpc::ServerCompletionQueue* const queue_;
@@ -84,7 +87,7 @@ class PeerServerCalls {
   std::map<uint64_t, std::unique_ptr<Call>> all_;  // by id, one of them not yet accepted
   uint64_t last_id_ = 0;
   uint32_t calls_ = 0, feeds_ = 0;
-  bool stopping_ = false;
+  std::function<void()> stopped_;  // once it stops
   Counters counters_;
 };
 

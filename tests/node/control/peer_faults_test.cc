@@ -148,6 +148,7 @@ TEST_F(PeerFaults, MalformedAnswersAreNone) {
   EXPECT_FALSE(arrived->piece.has_value());
   EXPECT_FALSE(arrived->totals.has_value());
   client_->FeedStepped(1);
+  ASSERT_TRUE(owner_.Next<FeedReady>().has_value());
   Send(stream, ExamplePiece());
   const auto next = requester_.Next<FeedArrived>();
   ASSERT_TRUE(next.has_value());

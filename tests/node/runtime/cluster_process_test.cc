@@ -11,6 +11,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,6 +44,10 @@ class ClusterNodeTest : public testing::Test {
     folder_ = folder;
   }
   ~ClusterNodeTest() override {
+    if (HasFailure() && node_ != nullptr) {
+      node_->Signal(SIGKILL);
+      while (const auto line = node_->ReadLine(e2e::Now() + kWait)) std::cerr << *line << '\n';
+    }
     node_.reset();
     std::filesystem::remove_all(folder_);
   }
