@@ -90,9 +90,13 @@ def at_rest(pando: Sequence[nodes.Node], replicas: Sequence[Replica]) -> None:
         busy = sum(pages[state] for state in ("held", "quarantined", "receiving", "reserved"))
         return not (busy or status["holds"] or status["leases"] or status["reservations"])
 
-    for each in replicas:  # what came too late for somebody is given back
-        if each.call("attach", seconds=0.1):
-            each.drain()
+    def all_quiet() -> bool:
+        for each in replicas:  # a step gives back what came too late for somebody
+            each.call("attach", seconds=0.1)
+        return all(quiet(node) for node in pando)
+
+    nodes.wait_for(all_quiet, "all nodes at rest")
+    for each in replicas:
+        each.drain()
     for node in pando:
-        nodes.wait_for(lambda node=node: quiet(node), f"{node.name} at rest")  # type: ignore[misc]
         node.check()
