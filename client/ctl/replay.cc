@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <system_error>
 
 #include "client/client.h"
 #include "client/ctl/ceiling.h"
@@ -44,9 +46,12 @@ absl::StatusOr<Replicas> AttachReplicas(const ReplayOptions& options, Interrupt*
   return replicas;
 }
 
-// Sockets may be named with or without unix:; here it is always with.
+// One name for all that a socket may be called by: with or without unix:, through links and `..`.
 std::string Normalized(const std::string& socket) {
-  return socket.starts_with("unix:") ? socket : "unix:" + socket;
+  const std::string path = socket.starts_with("unix:") ? socket.substr(5) : socket;
+  std::error_code failed;
+  const std::filesystem::path real = std::filesystem::weakly_canonical(path, failed);
+  return "unix:" + (failed ? path : real.string());
 }
 
 // Fills in the nodes, one for each different socket; returns the node of each replica.

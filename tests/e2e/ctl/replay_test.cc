@@ -119,6 +119,15 @@ TEST_F(ReplayTest, TwoReplicasOfOneNodeHitAllThatAnInfiniteCacheWould) {
   ExpectAtRest(node);
 }
 
+// FAULTS F3: what a node says of itself is counted once, whatever its socket is called.
+TEST_F(ReplayTest, ASocketOfTwoNamesIsOneNode) {
+  NodeProcess node;
+  std::filesystem::create_symlink(node.socket(), folder_ / "link");
+  const json result = Replay(node.socket() + "," + (folder_ / "link").string(), {"--limit", "5"});
+  ASSERT_EQ(result["nodes"].size(), 1u);
+  EXPECT_EQ(result["nodes"][0]["replicas"], 2);
+}
+
 // FAULTS B5
 TEST_F(ReplayTest, WithSeveralShardsAndOddPageSizes) {
   NodeProcess node;
