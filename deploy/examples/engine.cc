@@ -1,5 +1,5 @@
-// The smallest engine: one process, one prompt. Run it twice beside one node: the first run
-// computes and stores, the second loads.
+// The smallest engine: one process, one prompt. Run it twice, beside one node or beside two that
+// are peers: the first run computes and stores, the second loads.
 //
 //   example_engine unix:/run/pando/node.sock
 //   computed 6 blocks, loaded 0          and then          computed 0 blocks, loaded 6
@@ -64,13 +64,24 @@ int main(int argc, char** argv) {
 
   // What is there already? The claim's own deadline bounds how long its pages stay ours.
   constexpr uint64_t kRequest = 1;
-  auto acquire = client->StartAcquire(kRequest, {tokens, {}, {}}, 0, In(10'000), In(1000));
+  auto acquire =
+      client->StartAcquire(kRequest, {tokens, {}, {}}, 0, In(10'000), In(1000), Intent::kCompute);
   const AcquireResult& hit = client->Wait(acquire);
-  const uint32_t loaded = hit.claim && Copy(client.get(), hit.claim) ? hit.blocks : 0;
+  Claim claim = hit.claim;
+  uint32_t found = hit.blocks;
+  if (hit.ticket != 0) {  // a peer has more, or another engine computes it: wait a little
+    auto await = client->StartAwait(hit.ticket, In(500), In(1000));
+    const AwaitResult& more = client->Wait(await);
+    if (more.claim) {
+      claim = more.claim;
+      found = more.blocks;
+    }
+  }
+  const uint32_t loaded = claim && Copy(client.get(), claim) ? found : 0;
 
   // The engine computes the rest (here it would run its model), then offers it to the others.
   auto reserve = client->StartReserve(kRequest, {}, {}, loaded, blocks, In(10'000), In(1000));
-  if (const Claim claim = client->Wait(reserve).claim) Copy(client.get(), claim);
+  if (const Claim pages = client->Wait(reserve).claim) Copy(client.get(), pages);
 
   auto settle = client->StartSettle(kRequest, {.host = uint64_t{loaded} * kBlockTokens}, In(1000));
   client->Wait(settle);

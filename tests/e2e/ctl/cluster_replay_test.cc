@@ -267,5 +267,18 @@ TEST_F(ClusterReplayTest, SaysWhenANodesFiguresAreNotKnown) {
   EXPECT_THAT(last_.out, HasSubstr("what it pulled from peers is not known"));
 }
 
+// What README shows to those who write a connector.
+TEST_F(ClusterReplayTest, TheExampleEngineLoadsWhatAPeerHas) {
+  Pair nodes;
+  WaitKnown(nodes.b);
+  const auto engine = [](const NodeProcess& node) {
+    return e2e::Run({PANDO_BIN_DIR "/example_engine", node.socket()}).out;
+  };
+  EXPECT_EQ(engine(nodes.a), "computed 6 blocks, loaded 0\n");
+  ASSERT_TRUE(WaitTold(nodes.a, nodes.b));
+  EXPECT_EQ(engine(nodes.b), "computed 0 blocks, loaded 6\n");
+  ExpectAtRest(nodes.b);
+}
+
 }  // namespace
 }  // namespace pando::e2e

@@ -248,7 +248,7 @@ TEST_F(ClusterViewTest, EmptyAndExtremeFiguresArePrinted) {
   const Ran empty = Ask({"stats", "--cluster"});
   EXPECT_EQ(empty.exit, 0) << empty.err;
   EXPECT_THAT(empty.out, AllOf(HasSubstr("1 node"), Not(HasSubstr("nan"))));
-  EXPECT_THAT(Ask({"peers"}).out, HasSubstr("no peers: --peers names them"));
+  EXPECT_THAT(Ask({"peers"}).out, HasSubstr("no peers: --peers names none"));
   v1::ClusterPeer* last = Add(SomePeer("z", 1, 1));
   last->set_blocks(UINT64_MAX);
   last->set_heard_ago_ms(UINT64_MAX);
