@@ -9,6 +9,7 @@ block among many changed little: the scores' standard deviation is set to `--sha
 a token attends to a few others that the context selects.
 
 `--change TENSOR` makes another model of equal shape, by one element of that tensor.
+`--adapter` makes a LoRA adapter for the model of these arguments, another one for each `--seed`.
 """
 
 from __future__ import annotations
@@ -78,6 +79,29 @@ def weights(
     return tensors
 
 
+def adapter(
+    shape: Shape, seed: int, dtype: torch.dtype
+) -> tuple[dict[str, torch.Tensor], dict[str, object]]:
+    """Tensors and configuration: as strong as the projections that it changes."""
+    random = torch.Generator().manual_seed(seed)
+    rank, hidden = 8, shape.hidden
+    rows = {
+        "q_proj": shape.heads * HEAD,
+        "k_proj": shape.kv_heads * HEAD,
+        "v_proj": shape.kv_heads * HEAD,
+    }
+    tensors = {}
+    for i in range(shape.layers):
+        for name, out in rows.items():
+            path = f"base_model.model.model.layers.{i}.self_attn.{name}"
+            down = torch.randn(rank, hidden, generator=random) / hidden**0.5
+            up = torch.randn(out, rank, generator=random) / rank**0.5
+            tensors[f"{path}.lora_A.weight"] = down.to(dtype)
+            tensors[f"{path}.lora_B.weight"] = up.to(dtype)
+    config = {"peft_type": "LORA", "r": rank, "lora_alpha": rank, "target_modules": list(rows)}
+    return tensors, config
+
+
 def configuration(shape: Shape, dtype: str) -> dict[str, object]:
     return {
         "architectures": ["LlamaForCausalLM"],
@@ -121,14 +145,20 @@ def main() -> None:
     parser.add_argument("--dtype", choices=("bfloat16", "float32"), default="bfloat16")
     parser.add_argument("--sharpness", type=float, default=3.0)
     parser.add_argument("--change", metavar="TENSOR")
+    parser.add_argument("--adapter", action="store_true")
     args = parser.parse_args()
 
     shape = Shape(args.layers, args.hidden)
+    folder: Path = args.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    if args.adapter:
+        tensors, config = adapter(shape, args.seed, getattr(torch, args.dtype))
+        save_file(tensors, folder / "adapter_model.safetensors", metadata={"format": "pt"})
+        (folder / "adapter_config.json").write_text(json.dumps(config, indent=2) + "\n")
+        return
     tensors = weights(shape, args.seed, getattr(torch, args.dtype), args.sharpness)
     if args.change:
         tensors[args.change].view(-1)[0] += 1
-    folder: Path = args.folder
-    folder.mkdir(parents=True, exist_ok=True)
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     tokenizer().save(str(folder / "tokenizer.json"))
     texts: dict[str, object] = {

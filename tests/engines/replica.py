@@ -124,14 +124,16 @@ class Replica:
     def log(self) -> str:
         return self._log.read_text()
 
-    def ask(self, tokens: list[int], salt: str = "", count: int = 8) -> Answer:
-        return self.ask_all([tokens], salt=salt, count=count)[0]
+    def ask(self, tokens: list[int], salt: str = "", count: int = 8, adapter: str = "") -> Answer:
+        """`adapter`: the folder of a LoRA adapter."""
+        return self.ask_all([tokens], salt=salt, count=count, adapter=adapter)[0]
 
-    def ask_all(self, prompts: list[list[int]], salt: str = "", count: int = 8) -> list[Answer]:
+    def ask_all(
+        self, prompts: list[list[int]], salt: str = "", count: int = 8, adapter: str = ""
+    ) -> list[Answer]:
         """All at once."""
-        return [
-            Answer(**each) for each in self.call("ask", prompts=prompts, salt=salt, count=count)
-        ]
+        answers = self.call("ask", prompts=prompts, salt=salt, count=count, adapter=adapter)
+        return [Answer(**each) for each in answers]
 
     def start_asking(self, prompts: list[list[int]], count: int = 8) -> None:
         """`ask_all` whose answers `answers` waits for."""
@@ -182,6 +184,7 @@ class _Engine:
         self._engine = self._llm.llm_engine
         self._core = self._engine.engine_core.engine_core
         self._ids = 0
+        self._adapters: dict[str, int] = {}
 
     @property
     def _connector(self) -> Any:
@@ -204,7 +207,15 @@ class _Engine:
 
         return get_kv_transfer_group().worker
 
-    def begin(self, prompts: list[list[int]], salt: str, count: int) -> list[str]:
+    def begin(
+        self, prompts: list[list[int]], salt: str, count: int, adapter: str = ""
+    ) -> list[str]:
+        from vllm.lora.request import LoRARequest
+
+        lora = None
+        if adapter:
+            number = self._adapters.setdefault(adapter, len(self._adapters) + 1)
+            lora = LoRARequest(f"adapter-{number}", number, adapter)
         ids = []
         for tokens in prompts:
             self._ids += 1
@@ -212,7 +223,7 @@ class _Engine:
             if salt:
                 prompt["cache_salt"] = salt
             params = self._params(temperature=0, max_tokens=count, logprobs=1, ignore_eos=True)
-            self._engine.add_request(str(self._ids), prompt, params)
+            self._engine.add_request(str(self._ids), prompt, params, lora_request=lora)
             ids.append(str(self._ids))
         return ids
 
@@ -239,8 +250,10 @@ class _Engine:
                     }
         return [done[each] for each in ids if each in done]
 
-    def ask(self, prompts: list[list[int]], salt: str, count: int) -> list[dict[str, Any]]:
-        return self.finish(self.begin(prompts, salt, count))
+    def ask(
+        self, prompts: list[list[int]], salt: str, count: int, adapter: str = ""
+    ) -> list[dict[str, Any]]:
+        return self.finish(self.begin(prompts, salt, count, adapter))
 
     def step(self, count: int) -> int:
         """Steps of the engine; the number of requests that are unfinished after them."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from pando_kv.vllm import settings, space, weights
+from pando_kv.vllm import lora, settings, space, weights
 
 
 def config(**changes: Any) -> Any:
@@ -131,6 +131,47 @@ def test_any_byte_counts_in_full_and_files_may_be_cut(
     file.write_bytes(content[: len(content) // 2])
     with pytest.raises(ValueError, match="ends before"):
         weights.digest(str(copy), None, True)
+
+
+def adapter_files(folder: Path, weight: bytes = b"w") -> Path:
+    folder.mkdir()
+    (folder / "adapter_config.json").write_text("{}")
+    (folder / "adapter_model.bin").write_bytes(weight)
+    return folder
+
+
+def adapter(path: Path, number: int = 1, in_place: bool = False) -> Any:
+    return SimpleNamespace(
+        lora_path=str(path), lora_int_id=number, load_inplace=in_place, is_3d_lora_weight=False
+    )
+
+
+def test_equal_adapters_have_equal_digests_in_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lora, "_SETTLED", -3_600_000_000_000)
+    paths = [adapter_files(tmp_path / name, name[:1].encode()) for name in ("a1", "a2", "b")]
+    a1, a2, b = (lora.Adapters(False).digest(adapter(p)) for p in paths)
+    assert a1 == a2 != b
+    assert lora.Adapters(True).digest(adapter(paths[0])) == a1  # too small for windows
+
+
+def test_adapters_that_may_have_changed_have_no_digest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = adapter_files(tmp_path / "a")
+    assert lora.Adapters(False).digest(adapter(path)) == "", "it is younger than the engine"
+    monkeypatch.setattr(lora, "_SETTLED", -3_600_000_000_000)
+    adapters = lora.Adapters(False)
+    digest = adapters.digest(adapter(path))
+    assert digest and adapters.digest(adapter(path)) == digest
+    assert adapters.digest(adapter(path, in_place=True)) == ""
+    other = adapter_files(tmp_path / "b")
+    assert adapters.digest(adapter(other)) == "", "another under the same id"
+    assert adapters.digest(adapter(other, number=2))
+    (path / "adapter_model.bin").write_bytes(b"v")
+    assert adapters.digest(adapter(path)) == "", "changed under the engine"
+    assert adapters.digest(adapter(tmp_path / "none", number=3)) == ""
 
 
 def test_a_layout_that_names_other_memory_is_found() -> None:

@@ -157,7 +157,7 @@ TEST_F(PeerFaults, MalformedAnswersAreNone) {
 
 // FAULTS D4
 TEST_F(PeerFaults, AnOwnerThatDoesNotAnswerCostsADeadline) {
-  Ask(1, DoneRequest{BootId(1), {}, {}}, kSecond / 10);
+  Ask(1, DoneRequest{BootId(1), {}, {}}, kSecond);
   const auto asked = owner_.Next<PeerAsks>();
   ASSERT_TRUE(asked.has_value());
   const PeerAnswered answered = Answered(1);

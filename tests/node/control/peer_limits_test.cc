@@ -120,6 +120,9 @@ TEST_F(PeerLimits, AServerStopsThoughAReaderDoesNotRead) {
   const uint64_t stream = OpenAndAsk(1);
   FeedPiece piece = ExamplePiece();
   piece.removes.assign(limits::kKeysPerPiece / 2, 1);
+  Send(stream, piece);
+  ASSERT_TRUE(requester_.Next<FeedArrived>().has_value());
+  ASSERT_TRUE(owner_.Next<FeedReady>().has_value());
   for (int i = 0; i < 20; ++i) {
     Send(stream, piece);
     if (!owner_.Next<FeedReady>(milliseconds(300))) break;
@@ -127,8 +130,10 @@ TEST_F(PeerLimits, AServerStopsThoughAReaderDoesNotRead) {
   const Nanos start = Monotonic();
   server_.reset();
   EXPECT_LT(Monotonic() - start, 10 * kSecond);
-  client_->FeedStepped(1);
-  ASSERT_TRUE(requester_.Next<FeedArrived>().has_value());
+  EXPECT_TRUE(WaitUntil([&] {  // it reads what has come, and then the end
+    client_->FeedStepped(1);
+    return requester_.Next<FeedEnded>(milliseconds(100)).has_value();
+  }));
 }
 
 TEST_F(PeerLimits, AClientThatStopsAnswersItsCallsAndFreesTheirs) {

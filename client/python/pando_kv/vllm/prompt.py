@@ -1,4 +1,4 @@
-"""What tells a request's KV from another's with the same tokens: scopes, and what images say."""
+"""What tells a request's KV from another's with the same tokens: scopes, adapters, images."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from vllm.v1.request import Request
+
+    from pando_kv.vllm.lora import Adapters
 
 logger = logging.getLogger("vllm.pando")
 
@@ -27,11 +29,16 @@ class Prompt:
         return [(self.scope, tokens)] if self.scope else []
 
 
-def describe(request: Request, block_tokens: int) -> Prompt | None:
+def describe(request: Request, block_tokens: int, adapters: Adapters) -> Prompt | None:
     """None: something shaped its KV that cannot be told, so it is not shared."""
     odd = _not_describable(request)
+    adapter = ""
+    if not odd and request.lora_request is not None:
+        adapter = adapters.digest(request.lora_request)
+        if not adapter:
+            odd = "adapters whose files changed since the engine began, or that are in no folder,"
     if not odd:
-        return Prompt(_scope(request.cache_salt), _multimodal(request, block_tokens))
+        return Prompt(_scope(request.cache_salt), _extras(request, block_tokens, adapter))
     if odd not in _said:
         _said.add(odd)
         logger.warning("Pando: %s are not shared in this version", odd)
@@ -43,8 +50,6 @@ def _not_describable(request: Request) -> str:
         return "prompts of embeddings"
     if request.prompt_token_ids is None:
         return "prompts without token ids"
-    if request.lora_request is not None:
-        return "requests with a LoRA adapter"
     if request.resumable:
         return "streaming inputs"
     return ""
@@ -58,9 +63,11 @@ def _scope(salt: str | None) -> str:
     return f"digest:{hashlib.blake2b(salt.encode(), digest_size=32).hexdigest()}"
 
 
-def _multimodal(request: Request, block_tokens: int) -> list[tuple[int, bytes]]:
-    """Each block that items cover, with their whole digests and where in it they begin."""
-    by_block: dict[int, list[str]] = {}
+def _extras(request: Request, block_tokens: int, adapter: str) -> list[tuple[int, bytes]]:
+    """The adapter's digest at the first block; at each block that items of other kinds than text
+    cover, their whole digests and where in it they begin.
+    """
+    by_block: dict[int, list[str]] = {0: [f"lora:{adapter}"]} if adapter else {}
     for item in request.mm_features:
         begin, length = item.mm_position.offset, item.mm_position.length
         for block in range(begin // block_tokens, (begin + length - 1) // block_tokens + 1):

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from pando_kv import Claim, Client, Role, State, now_ns
 from pando_kv.vllm.lookup import Lookup
+from pando_kv.vllm.lora import Adapters
 from pando_kv.vllm.meta import Copy, StepMeta, WorkerMeta
 from pando_kv.vllm.prompt import describe
 from pando_kv.vllm.storing import BlockIds, Storing
@@ -66,6 +67,7 @@ class SchedulerSide:
         self._client.wait_attached(now_ns() + ATTACH_AT_START)
         self._lookup = Lookup(self._client, settings, block_tokens)
         self._storing = Storing(self._client, settings, block_tokens, world_size)
+        self._adapters = Adapters(settings.full_digest)
         self._tracks: dict[str, Track] = {}
         self._numbers = 0
         self._loads: list[Copy] = []
@@ -83,7 +85,7 @@ class SchedulerSide:
             return 0, False
         track = self._tracks.get(request.request_id)
         if track is None:
-            prompt = describe(request, self._block)
+            prompt = describe(request, self._block, self._adapters)
             track = Track(request, self._number(), prompt, over=prompt is None)
             self._tracks[request.request_id] = track
         more = self._lookup.matched(track, computed)

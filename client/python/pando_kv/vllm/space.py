@@ -53,8 +53,16 @@ def model_fields(config: VllmConfig, spec: KVCacheSpec, settings: Settings) -> F
         ("quantization", str(model.quantization)),
         ("kv_spec", type(spec).__name__),
         ("tensor_parallel", str(config.parallel_config.tensor_parallel_size)),
-        ("lora", "on" if config.lora_config is not None else "off"),
+        ("lora", _lora(config)),
     ]
+
+
+def _lora(config: VllmConfig) -> str:
+    """Its kernels follow from these; which adapter a request has is not the space's."""
+    if config.lora_config is None:
+        return "off"
+    shaping = {k: str(v) for k, v in vars(config.lora_config).items() if k != "max_cpu_loras"}
+    return _text(shaping)
 
 
 def _text(value: Any) -> str:
