@@ -10,6 +10,7 @@ a token attends to a few others that the context selects.
 
 `--change TENSOR` makes another model of equal shape, by one element of that tensor.
 `--adapter` makes a LoRA adapter for the model of these arguments, another one for each `--seed`.
+`--attention mla|sliding` makes a model with another kind of attention, of fixed shape.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import argparse
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import save_file
@@ -125,6 +127,34 @@ def configuration(shape: Shape, dtype: str) -> dict[str, object]:
     }
 
 
+def other_model(attention: str, seed: int) -> Any:
+    """float32, with transformers' own initial weights."""
+    import transformers
+
+    torch.manual_seed(seed)
+    shape: dict[str, Any] = {
+        "vocab_size": VOCABULARY,
+        "hidden_size": 256,
+        "intermediate_size": 512,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 4,
+        "max_position_embeddings": POSITIONS,
+        "bos_token_id": 256,
+        "eos_token_id": 257,
+        "pad_token_id": 258,
+    }
+    if attention == "sliding":
+        shape |= {"num_key_value_heads": 2, "sliding_window": 512}
+        config: Any = transformers.MistralConfig(**shape)
+    else:
+        shape |= {"num_key_value_heads": 4, "q_lora_rank": None, "kv_lora_rank": 512}
+        shape |= {"qk_rope_head_dim": 64, "qk_nope_head_dim": HEAD, "v_head_dim": HEAD}
+        shape |= {"n_routed_experts": 4, "moe_intermediate_size": 128, "first_k_dense_replace": 99}
+        config = transformers.DeepseekV2Config(**shape, topk_method="greedy")
+    auto: Any = transformers.AutoModelForCausalLM
+    return auto.from_config(config, dtype=torch.float32)
+
+
 def tokenizer() -> Tokenizer:
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     made = Tokenizer(models.BPE(vocab={c: i for i, c in enumerate(alphabet)}, merges=[]))
@@ -134,6 +164,16 @@ def tokenizer() -> Tokenizer:
     first = len(alphabet) + len(SPECIAL)
     made.add_tokens([AddedToken(f"<{i}>", normalized=False) for i in range(first, VOCABULARY)])
     return made
+
+
+def write_tokenizer(folder: Path) -> None:
+    tokenizer().save(str(folder / "tokenizer.json"))
+    config = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        **dict(zip(("bos_token", "eos_token", "pad_token"), SPECIAL, strict=True)),
+        "model_max_length": POSITIONS,
+    }
+    (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n")
 
 
 def main() -> None:
@@ -146,6 +186,7 @@ def main() -> None:
     parser.add_argument("--sharpness", type=float, default=3.0)
     parser.add_argument("--change", metavar="TENSOR")
     parser.add_argument("--adapter", action="store_true")
+    parser.add_argument("--attention", choices=("full", "mla", "sliding"), default="full")
     args = parser.parse_args()
 
     shape = Shape(args.layers, args.hidden)
@@ -156,22 +197,21 @@ def main() -> None:
         save_file(tensors, folder / "adapter_model.safetensors", metadata={"format": "pt"})
         (folder / "adapter_config.json").write_text(json.dumps(config, indent=2) + "\n")
         return
+    if args.attention != "full":
+        other_model(args.attention, args.seed).save_pretrained(folder)
+        write_tokenizer(folder)
+        return
     tensors = weights(shape, args.seed, getattr(torch, args.dtype), args.sharpness)
     if args.change:
         tensors[args.change].view(-1)[0] += 1
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    tokenizer().save(str(folder / "tokenizer.json"))
     texts: dict[str, object] = {
         "config.json": configuration(shape, args.dtype),
         "generation_config.json": {"bos_token_id": 256, "eos_token_id": 257},
-        "tokenizer_config.json": {
-            "tokenizer_class": "PreTrainedTokenizerFast",
-            **dict(zip(("bos_token", "eos_token", "pad_token"), SPECIAL, strict=True)),
-            "model_max_length": POSITIONS,
-        },
     }
     for name, text in texts.items():
         (folder / name).write_text(json.dumps(text, indent=2) + "\n")
+    write_tokenizer(folder)
 
 
 if __name__ == "__main__":

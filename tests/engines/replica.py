@@ -185,6 +185,7 @@ class _Engine:
         self._core = self._engine.engine_core.engine_core
         self._ids = 0
         self._adapters: dict[str, int] = {}
+        self._here = arguments.get("tensor_parallel_size", 1) == 1  # else workers are processes
 
     @property
     def _connector(self) -> Any:
@@ -196,7 +197,9 @@ class _Engine:
         deadline = time.monotonic() + seconds
         while connector is not None and connector.scheduler is not None:
             connector.scheduler.poll()
-            states = [connector.scheduler.attached(), self._worker().attached()]
+            states = [connector.scheduler.attached()]
+            if self._here:
+                states.append(self._worker().attached())
             if all(states) or time.monotonic() > deadline:
                 return all(states)
             time.sleep(0.02)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from replica import Replica
+from replica import CHUNK, Replica
 
 import nodes
 
@@ -100,3 +100,21 @@ def at_rest(pando: Sequence[nodes.Node], replicas: Sequence[Replica]) -> None:
         each.drain()
     for node in pando:
         node.check()
+
+
+def share(pando: Sequence[nodes.Node], a: Replica, b: Replica) -> None:
+    """What A computes comes back to it from its node, and to B from the other one, bit for bit."""
+    rng = random.Random(1)
+    account = Account([a, b], pando)
+    for _ in range(3):
+        tokens = text(rng, 5 * CHUNK + 10)
+        cold = a.ask(tokens)
+        a.drain()
+        assert cold.cached == 0
+        for replica in (a, b):
+            warm = replica.ask(tokens)
+            replica.drain()
+            assert warm.cached == 5 * CHUNK
+            assert warm.same(cold)
+    at_rest(pando, [a, b])
+    assert account.agrees()["hit_peer"] == 3 * 5 * CHUNK

@@ -1,0 +1,86 @@
+"""Other shapes of replicas: several workers, other kinds of attention, LoRA adapters."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+from replica import Replica, replicas
+from workload import at_rest, share, text
+
+import nodes
+
+SHAPE = ("--layers", "4", "--hidden", "256")
+
+
+def test_tensor_parallel_replicas_share_their_shards(small_model: Path, logs: Path) -> None:
+    with nodes.cluster(2) as pando:
+        made = [
+            Replica(small_model, node.socket, logs / f"tp2-{name}.log", tensor_parallel_size=2)
+            for name, node in zip("ab", pando, strict=True)
+        ]
+        with replicas(*made) as (a, b):
+            share(pando, a, b)
+            spaces = [space for node in pando for space in node.status()["spaces"]]
+            assert [space["shards"] for space in spaces] == [2, 2]
+
+
+def test_latent_attention_is_shared(make_model: Callable[..., Path], logs: Path) -> None:
+    """MLA: one latent vector a token and layer, in blocks of 16 tokens."""
+    model = make_model("--attention", "mla")
+    with nodes.cluster(2) as pando:
+        made = [
+            Replica(model, node.socket, logs / f"mla-{name}.log", dtype="float32")
+            for name, node in zip("ab", pando, strict=True)
+        ]
+        with replicas(*made) as (a, b):
+            share(pando, a, b)
+
+
+def test_sliding_windows_stand_aside(make_model: Callable[..., Path], logs: Path) -> None:
+    model = make_model("--attention", "sliding")
+    with nodes.node() as node:
+        made = Replica(model, node.socket, logs / "sliding.log", dtype="float32")
+        with replicas(made) as (replica,):
+            tokens = text(random.Random(1), 600)
+            first = replica.ask(tokens)
+            replica.drain()
+            again = replica.ask(tokens)
+            assert again.cached == 0 and again.same(first)
+            assert "only full attention is supported" in replica.log()
+        assert node.status()["spaces"] == []
+
+
+def test_lora_adapters_share_with_their_own(
+    small_model: Path, make_model: Callable[..., Path], logs: Path
+) -> None:
+    one = str(make_model(*SHAPE, "--adapter", "--seed", "1"))
+    two = str(make_model(*SHAPE, "--adapter", "--seed", "2"))
+    tokens = text(random.Random(1), 600)
+    engine = {"enable_lora": True, "max_lora_rank": 8, "max_loras": 2}
+    with nodes.node() as node:
+        made = [
+            Replica(small_model, socket, logs / f"lora-{name}.log", **engine)
+            for name, socket in (("r", None), ("a", node.socket), ("c", node.socket))
+        ]
+        with replicas(*made) as (reference, a, c):
+            answers = {}
+            for adapter in ("", one, two):
+                reference.drain()
+                answers[adapter] = reference.ask(tokens, adapter=adapter)
+                first = a.ask(tokens, adapter=adapter)
+                assert first.cached == 0, "what another adapter has computed"
+                assert first.same(answers[adapter])
+                a.drain()
+            assert len({tuple(answer.tokens) for answer in answers.values()}) == 3
+            for adapter in (two, "", one):  # their numbers differ from A's, and do not matter
+                got = c.ask(tokens, adapter=adapter)
+                assert got.cached == 512
+                assert got.same(answers[adapter])
+                c.drain()
+            (Path(one) / "adapter_config.json").touch()
+            again = c.ask(tokens, adapter=one)
+            assert again.cached == 0 and again.same(answers[one])
+            assert "files changed since the engine began" in c.log()
+            at_rest([node], [a, c])
