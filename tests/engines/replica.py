@@ -78,6 +78,9 @@ class Replica:
             "VLLM_NO_USAGE_STATS": "1",
             "OMP_NUM_THREADS": "1",
         }
+        workers = engine.get("tensor_parallel_size", 1)
+        if workers > 1:  # a core each
+            env["VLLM_CPU_OMP_THREADS_BIND"] = "|".join(map(str, range(workers)))
         self._log = log
         self._process = subprocess.Popen(
             [

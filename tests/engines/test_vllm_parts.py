@@ -24,7 +24,8 @@ def config(**changes: Any) -> Any:
         kv_transfer_config=transfer,
         speculative_config=None,
         parallel_config=parallel,
-        model_config=SimpleNamespace(runner_type="generate"),
+        model_config=SimpleNamespace(runner_type="generate", use_mla=False),
+        cache_config=SimpleNamespace(enable_prefix_caching=False),
         load_config=SimpleNamespace(load_format="auto"),
     )
     for path, value in changes.items():
@@ -59,6 +60,7 @@ def test_shares_in_the_usual_state() -> None:
         ({"parallel_config__pipeline_parallel_size": 2}, "pipeline"),
         ({"parallel_config__decode_context_parallel_size": 2}, "context"),
         ({"model_config__runner_type": "pooling"}, "pooling"),
+        ({"model_config__use_mla": True}, "reuses no prefixes"),
         ({"load_config__load_format": "dummy"}, "pando.identity"),
     ],
 )

@@ -95,6 +95,10 @@ def why_not(config: VllmConfig, kv_cache: KVCacheConfig, settings: Settings) -> 
         return "context parallelism is not supported with it yet"
     if config.model_config.runner_type != "generate":
         return f"the model runs as '{config.model_config.runner_type}', not to generate"
+    if config.model_config.use_mla and not config.cache_config.enable_prefix_caching:
+        return (
+            "this model's latent attention (MLA) reuses no prefixes here: vLLM caches none itself"
+        )
     if config.load_config.load_format == "dummy" and not settings.identity:
         return (
             "the weights are dummies, which have no digest: name them with "
