@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""What the connector costs inside a real engine: its calls, its processor time, its copies.
+"""What the connector gives and costs a real engine: time to the first token; its calls, its
+processor time, its copies.
 
-bench.py [--requests 200]      one replica, one node; run by `tests/run engines --bench`
+bench.py [--requests 200] [--documents 7]      run by `tests/run engines --bench`
 """
 
 from __future__ import annotations
@@ -52,16 +53,63 @@ def play(replica: Replica, prompts: list[list[int]]) -> None:
     replica.drain()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--requests", type=int, default=200)
-    count = parser.parse_args().requests
+def first_tokens(folder: Path, documents: int) -> None:
+    """45 MiB of KV a document: computed, from the engine's own cache, from its node's, from the
+    other node's.
+    """
+    tokens, rng = 3840, random.Random(2)
+    model = make_model(folder / "wide", layers=8, hidden=384)
+    millis: dict[str, list[float]] = {"cold": [], "local": [], "replica": [], "node": []}
+    with nodes.cluster(2, slab="1GiB") as pando:
+        made = [
+            Replica(
+                model,
+                pando[i].socket,
+                folder / f"first-{name}.log",
+                dtype="float32",
+                kv_cache_memory_bytes=100 << 20,  # two documents
+                max_model_len=4096,
+            )
+            for name, i in (("a", 0), ("c", 0), ("b", 1))
+        ]
+        with replicas(*made) as (a, c, b):
+            for number in range(-3, documents):
+                document = text(rng, tokens)
+                for kind, replica in (("cold", a), ("local", a), ("replica", c), ("node", b)):
+                    answer = replica.ask(document + text(rng, 40))
+                    assert answer.cached == (0 if kind == "cold" else tokens), kind
+                    if number >= 0:  # before, memory and connections are used for the first time
+                        millis[kind].append(1000 * answer.first_token_s)
+                for replica in (a, c, b):
+                    replica.drain()
+    median = {kind: statistics.median(each) for kind, each in millis.items()}
+    size = tokens * 2 * 3 * 64 * 4 * 8 / 2**20
+    print(f"first token, {tokens} tokens shared, {size:.0f} MiB, {documents} documents, medians:")
+    print(f"  cold {median['cold']:.0f} ms, vLLM's own cache {median['local']:.0f} ms")
+    for kind, goal, what in (
+        ("replica", 25, "another replica of the host"),
+        ("node", 55, "the other node"),
+    ):
+        more = median[kind] - median["local"]
+        low, high = min(millis[kind]), max(millis[kind])
+        print(
+            f"  {what}: {median[kind]:.0f} ms ({low:.0f} to {high:.0f}), "
+            f"{more:+.0f} ms beyond its own cache (goal {goal})"
+        )
+
+
+def make_model(folder: Path, layers: int, hidden: int) -> Path:
+    shape = ("--layers", str(layers), "--hidden", str(hidden), "--dtype", "float32")
+    subprocess.run([sys.executable, str(HERE / "make_model.py"), str(folder), *shape], check=True)
+    return folder
+
+
+def costs(folder: Path, count: int) -> None:
+    """One replica, one node."""
     rng = random.Random(1)
-    with tempfile.TemporaryDirectory(prefix="pando-bench-") as name, nodes.node(slab="1GiB") as one:
-        folder = Path(name)
-        make = [sys.executable, str(HERE / "make_model.py"), str(folder / "model")]
-        subprocess.run([*make, "--layers", "4", "--hidden", "256"], check=True)
-        made = Replica(folder / "model", one.socket, folder / "log", dtype="float32")
+    model = make_model(folder / "model", layers=4, hidden=256)
+    with nodes.node(slab="1GiB") as one:
+        made = Replica(model, one.socket, folder / "log", dtype="float32")
         with replicas(made) as (replica,):
             document = text(rng, 3840)
             replica.ask(document)
@@ -78,8 +126,8 @@ def main() -> None:
                 rate = numbers[f"{kind}_bytes"] / max(numbers[f"{kind}_ns"], 1)
                 mib = numbers[f"{kind}_bytes"] / 2**20
                 print(f"{kind}s: {mib:.0f} MiB at {rate:.2f} GB/s, checksums included")
-        rates = statistics.median(memory_rates(document_bytes=3840 * 4096))
-        print(f"memcpy of pieces of 128 KiB, as many bytes: {rates:.2f} GB/s")
+    rates = statistics.median(memory_rates(document_bytes=3840 * 4096))
+    print(f"memcpy of pieces of 128 KiB, as many bytes: {rates:.2f} GB/s")
 
 
 def memory_rates(document_bytes: int) -> list[float]:
@@ -96,6 +144,16 @@ def memory_rates(document_bytes: int) -> list[float]:
             target[offset : offset + piece] = view[offset : offset + piece]
         rates.append(document_bytes / (time.perf_counter() - begin) / 1e9)
     return rates
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--requests", type=int, default=200)
+    parser.add_argument("--documents", type=int, default=7)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="pando-bench-") as name:
+        first_tokens(Path(name), args.documents)
+        costs(Path(name), args.requests)
 
 
 if __name__ == "__main__":
