@@ -1,4 +1,5 @@
 // Copies of whole claims, and holds for who copies page by page.
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -12,6 +13,7 @@
 
 #include "client/python/bind.h"
 #include "client/python/copy_job.h"
+#include "client/python/copy_thread.h"
 #include "client/python/kv_layout.h"
 
 namespace nb = nanobind;
@@ -133,6 +135,38 @@ void BindHold(nb::module_* module, nb::class_<SharedClient>* client) {
            nb::call_guard<nb::gil_scoped_release>());
 }
 
+void MakeThread(CopyThread* self, std::string socket, std::string replica_key, uint32_t shard,
+                uint32_t world_size, uint64_t page_bytes,
+                std::vector<std::pair<std::string, std::string>> fields, int64_t copy_ns,
+                int64_t call_ns) {
+  client::Options options;
+  options.socket = std::move(socket);
+  options.replica_key = std::move(replica_key);
+  options.role = client::Role::kWorker;
+  options.shard = shard;
+  options.world_size = world_size;
+  options.page_bytes = page_bytes;
+  options.fields = std::move(fields);
+  new (self) CopyThread(std::move(options), copy_ns, call_ns);
+}
+
+void BindThread(nb::module_* module) {
+  nb::class_<EndedCopy>(*module, "EndedCopy")
+      .def_ro("tag", &EndedCopy::tag)
+      .def_ro("result", &EndedCopy::result)
+      .def_ro("in_all_ns", &EndedCopy::in_all_ns);
+  nb::class_<CopyThread>(*module, "CopyThread")
+      .def("__init__", &MakeThread, nb::arg("socket"), nb::arg("replica_key"), nb::kw_only(),
+           nb::arg("shard"), nb::arg("world_size"), nb::arg("page_bytes"), nb::arg("fields"),
+           nb::arg("copy_ns"), nb::arg("call_ns"))
+      .def_prop_ro("state", &CopyThread::state)
+      .def_prop_ro("last_error", &CopyThread::last_error)
+      .def("submit", &CopyThread::Submit, nb::arg("tag"), nb::arg("job"), nb::kw_only(),
+           nb::arg("load"))
+      .def("take_ended", &CopyThread::TakeEnded)
+      .def("close", &CopyThread::Close, nb::call_guard<nb::gil_scoped_release>());
+}
+
 }  // namespace
 
 void BindCopy(nb::module_* module, nb::class_<SharedClient>* client) {
@@ -190,6 +224,7 @@ void BindCopy(nb::module_* module, nb::class_<SharedClient>* client) {
           nb::arg("client"), nb::kw_only(), nb::arg("deadline_ns"),
           nb::call_guard<nb::gil_scoped_release>())
       .def("stop", &CopyJob::Stop, nb::call_guard<nb::gil_scoped_release>());
+  BindThread(module);
 }
 
 }  // namespace pando::python

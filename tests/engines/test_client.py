@@ -16,7 +16,18 @@ import pytest
 
 import nodes
 import pando_kv
-from pando_kv import Claim, Client, Code, CopyJob, Intent, KvLayout, Role, State, now_ns
+from pando_kv import (
+    Claim,
+    Client,
+    Code,
+    CopyJob,
+    CopyThread,
+    Intent,
+    KvLayout,
+    Role,
+    State,
+    now_ns,
+)
 
 BLOCK = 16
 PIECES = 4
@@ -246,6 +257,83 @@ def test_a_wait_holds_no_lock_and_ends_at_its_deadline() -> None:
         assert 0.25 < time.monotonic() - start < 2 and turns > 50
         thread.join()
         one.go_on()
+
+
+def make_thread(socket: str, key: str) -> CopyThread:
+    return CopyThread(
+        socket,
+        key,
+        shard=0,
+        world_size=1,
+        page_bytes=PAGE,
+        fields=[],
+        copy_ns=10_000_000_000,
+        call_ns=1_000_000_000,
+    )
+
+
+def take(thread: CopyThread, count: int) -> list[pando_kv.EndedCopy]:
+    ended: list[pando_kv.EndedCopy] = []
+
+    def all_there() -> bool:
+        ended.extend(thread.take_ended())
+        return len(ended) >= count
+
+    nodes.wait_for(all_there, f"{count} copies ended")
+    assert len(ended) == count
+    return ended
+
+
+def test_a_copy_thread_stores_and_loads(node: nodes.Node) -> None:
+    thread, kv = make_thread(node.socket, "thread"), Kv()
+    scheduler = make_client(node.socket, "thread", Role.SCHEDULER)
+    assert scheduler.wait_attached(soon())
+    nodes.wait_for(lambda: thread.state == State.ATTACHED, "the thread's session attached")
+    tokens = list(range(15000, 15065))
+    acquire(scheduler, 1, tokens)
+    for i in range(4):
+        kv.fill(i, seed=i)
+        claim = reserve(scheduler, 1, i, i + 1).claim
+        thread.submit(i, CopyJob(claim, kv.layout, i, [i]), load=False)
+    stored = take(thread, 4)
+    assert [each.tag for each in stored] == [0, 1, 2, 3]
+    assert all(each.result.good(1) and each.result.store for each in stored)
+    settle(scheduler, 1)
+    hit = acquire(scheduler, 2, tokens)
+    assert hit.blocks == 4
+    thread.submit(7, CopyJob(hit.claim, kv.layout, 0, [10, 11, 12, 13]), load=True)
+    (loaded,) = take(thread, 1)
+    assert loaded.tag == 7 and loaded.result.good(4) and loaded.in_all_ns > 0
+    assert all(kv.holds(10 + i, seed=i) for i in range(4))
+    settle(scheduler, 2, host=64)
+    thread.close()
+    thread.close()
+
+
+def test_a_copy_thread_ends_all_that_waits_when_it_is_closed() -> None:
+    with nodes.node() as one:
+        thread, kv = make_thread(one.socket, "closed"), Kv()
+        nodes.wait_for(lambda: thread.state == State.ATTACHED, "the thread's session attached")
+        one.stop()
+        for tag in range(5):
+            thread.submit(tag, CopyJob(Claim(1, 1), kv.layout, 0, [0]), load=tag % 2 == 0)
+        start = time.monotonic()
+        thread.close()
+        assert time.monotonic() - start < 5, "one answer's time, not that of all"
+        ended = take(thread, 5)
+        assert sorted(each.tag for each in ended) == [0, 1, 2, 3, 4]
+        assert not any(each.result.good(1) for each in ended)
+        one.go_on()
+
+
+def test_a_copy_thread_is_not_waited_for_in_a_forks_child(node: nodes.Node) -> None:
+    thread = make_thread(node.socket, "forked")
+    child = os.fork()
+    if child == 0:
+        thread.close()
+        os._exit(0)
+    nodes.wait_for(lambda: os.waitpid(child, os.WNOHANG)[0] == child, "the child has ended")
+    thread.close()
 
 
 def test_claims_travel_between_processes() -> None:

@@ -363,3 +363,39 @@ class CopyJob:
     ) -> CopyResult: ...
     def finish(self, client: Client, *, deadline_ns: int) -> EndResult: ...
     def stop(self) -> None: ...
+
+class EndedCopy:
+    @property
+    def tag(self) -> int: ...
+    @property
+    def result(self) -> CopyResult: ...
+    @property
+    def in_all_ns(self) -> int: ...
+
+class CopyThread:
+    """A worker's session and the thread that copies for it, without the interpreter's lock.
+
+    Jobs that are submitted run one after another, loads before stores; each comes back once, by its
+    tag, from `take_ended`. A copy may take `copy_ns` from its submission on, each answer of the
+    node `call_ns`. `close` stops all copies and waits for what the node may still take to answer.
+    May be used by any thread.
+    """
+    def __init__(
+        self,
+        socket: str,
+        replica_key: str,
+        *,
+        shard: int,
+        world_size: int,
+        page_bytes: int,
+        fields: Sequence[tuple[str, str]],
+        copy_ns: int,
+        call_ns: int,
+    ) -> None: ...
+    @property
+    def state(self) -> State: ...
+    @property
+    def last_error(self) -> str: ...
+    def submit(self, tag: int, job: CopyJob, *, load: bool) -> None: ...
+    def take_ended(self) -> list[EndedCopy]: ...
+    def close(self) -> None: ...
