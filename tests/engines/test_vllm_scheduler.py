@@ -144,6 +144,31 @@ def test_a_silent_node_is_asked_by_one_request(node: nodes.Node) -> None:
     nodes.wait_for(lambda: node.status()["requests"] == 0, "all settled")
 
 
+def test_what_comes_too_late_is_given_back_by_the_next_step(node: nodes.Node) -> None:
+    rig = Rig(node, "late")
+    request: Any = Request("r", list(range(64)))
+    assert rig.look(request) == 0
+    rig.side.admitted(request, SimpleNamespace(), 0)
+    rig.step(r=64)
+    request.num_computed_tokens = 64
+    metas = []
+    nodes.wait_for(lambda: metas.append(rig.step()) or bool(metas[-1].stores), "reserved")  # type: ignore[func-returns-value]
+    rig.copy(metas[-1])
+    rig.side.finished(request, [])
+    node.stop()
+    late: Any = Request("s", [*range(64), 1])
+    assert rig.look(late) == 0
+    rig.side.finished(late, [])
+    node.go_on()
+    nodes.wait_for(lambda: node.status()["leases"] > 0, "found too late")
+
+    def given_back() -> bool:
+        rig.step()
+        return bool(node.status()["leases"] == 0)
+
+    nodes.wait_for(given_back, "the late claim given back")
+
+
 def test_blocks_do_not_wait_for_pages_that_never_come(node: nodes.Node) -> None:
     rig = Rig(node, "never")
     request: Any = Request("r", list(range(64)))

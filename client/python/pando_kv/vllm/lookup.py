@@ -38,7 +38,7 @@ class Lookup:
         if track.over:
             return 0
         if track.asked_ns == 0:
-            if self._silent():
+            if self.silent():
                 track.over = True
                 return 0
             self._acquire(track, computed)
@@ -49,7 +49,8 @@ class Lookup:
         track.engine = computed
         return max(0, track.blocks * self._block - computed)
 
-    def _silent(self) -> bool:
+    def silent(self) -> bool:
+        """A question is unanswered beyond its time. What comes too late is given back here."""
         if self._unanswered is None:
             return False
         self._client.poll()

@@ -124,7 +124,7 @@ class SchedulerSide:
 
     def step(self, output: SchedulerOutput) -> StepMeta:
         """What the workers do in this step: loads and stores that can begin, copies that end."""
-        self._client.poll()
+        self.poll()
         meta = StepMeta(loads=self._loads, stop=self._stop)
         self._loads, self._stop = [], set()
         for request_id in output.preempted_req_ids or ():
@@ -224,6 +224,7 @@ class SchedulerSide:
     def poll(self) -> None:
         """What an engine's step does for the session, for one that makes no steps."""
         self._client.poll()
+        self._lookup.silent()
 
     def attached(self) -> bool:
         return self._client.state == State.ATTACHED
