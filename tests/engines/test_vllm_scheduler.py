@@ -84,6 +84,12 @@ class Rig:
             time.sleep(0.001)
         return found
 
+    def compute(self, request: Any) -> None:
+        """The step that computes a request `r` of 64 tokens, of which nothing is there."""
+        assert self.look(request) == 0
+        self.side.admitted(request, SimpleNamespace(), 0)
+        self.step(r=64)
+
 
 @pytest.fixture
 def node() -> Iterator[nodes.Node]:
@@ -99,9 +105,7 @@ def long_step() -> None:
 def test_answers_that_came_during_a_long_step_are_in_time(node: nodes.Node) -> None:
     rig = Rig(node, "long")
     request: Any = Request("r", list(range(64)))
-    assert rig.look(request) == 0
-    rig.side.admitted(request, SimpleNamespace(), 0)
-    rig.step(r=64)
+    rig.compute(request)
     long_step()
     request.num_computed_tokens = 64
     meta = rig.step()
@@ -147,9 +151,7 @@ def test_a_silent_node_is_asked_by_one_request(node: nodes.Node) -> None:
 def test_what_comes_too_late_is_given_back_by_the_next_step(node: nodes.Node) -> None:
     rig = Rig(node, "late")
     request: Any = Request("r", list(range(64)))
-    assert rig.look(request) == 0
-    rig.side.admitted(request, SimpleNamespace(), 0)
-    rig.step(r=64)
+    rig.compute(request)
     request.num_computed_tokens = 64
     metas = []
     nodes.wait_for(lambda: metas.append(rig.step()) or bool(metas[-1].stores), "reserved")  # type: ignore[func-returns-value]
@@ -191,9 +193,7 @@ def test_blocks_do_not_wait_for_pages_that_never_come(node: nodes.Node) -> None:
 def test_a_preempted_request_gives_its_claims_back_and_is_counted_once(node: nodes.Node) -> None:
     rig = Rig(node, "preempted")
     request: Any = Request("r", list(range(64)))
-    assert rig.look(request) == 0
-    rig.side.admitted(request, SimpleNamespace(), 0)
-    rig.step(r=64)
+    rig.compute(request)
     nodes.wait_for(lambda: node.status()["reservations"] == 1, "reserved")
     meta = rig.step()  # the stores are given, and none begins
     assert meta.stores
@@ -201,9 +201,7 @@ def test_a_preempted_request_gives_its_claims_back_and_is_counted_once(node: nod
     assert rig.step(preempted=("r",)).stop == {"r"}
     nodes.wait_for(lambda: node.status()["reservations"] == 0, "given back")
     rig.ended(worker=WorkerMeta({"r": 1}))
-    assert rig.look(request) == 0
-    rig.side.admitted(request, SimpleNamespace(), 0)
-    rig.step(r=64)
+    rig.compute(request)
     rig.side.finished(request, [])
     nodes.wait_for(lambda: node.ask("stats")["requests"] == 1, "counted")
     assert node.tokens()["prompt"] == 64
