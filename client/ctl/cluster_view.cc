@@ -210,8 +210,9 @@ std::string PeersText(const v1::Status& status) {
   if (!status.has_cluster()) return kNoCluster;
   const v1::Cluster& cluster = status.cluster();
   std::string text = HeadText(cluster) + "\n";
-  if (cluster.peers().empty())
+  if (cluster.peers().empty()) {
     return text + "no peers: --peers names none, or its names have no address now\n";
+  }
   text += WhoText(cluster) + "\n" + PullsText(cluster);
   for (const v1::ClusterPeer& peer : cluster.peers()) {
     if (peer.why().empty()) continue;
