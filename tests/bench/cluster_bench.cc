@@ -13,6 +13,7 @@
 #include "tests/bench/figure.h"
 #include "tests/cluster/peer_net.h"
 #include "tests/model/trace.h"
+#include "tests/paths.h"
 
 namespace pando::bench {
 namespace {

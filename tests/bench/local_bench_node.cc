@@ -11,6 +11,7 @@
 
 #include "tests/bench/bench_client.h"
 #include "tests/bench/local_bench_echo.h"
+#include "tests/paths.h"
 
 namespace pando::bench {
 

@@ -15,6 +15,7 @@
 #include "radix/prefix_cache.h"
 #include "tests/bench/figure.h"
 #include "tests/model/trace.h"
+#include "tests/paths.h"
 
 // ---- A counting allocator: what the index really takes, malloc's own bytes included.
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "radix/key/block_key.h"
+#include "tests/paths.h"
 
 namespace pando {
 namespace {

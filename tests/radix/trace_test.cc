@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "radix/prefix_cache.h"
+#include "tests/paths.h"
 
 namespace pando {
 namespace {

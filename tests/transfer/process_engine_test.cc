@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/paths.h"
 #include "tests/transfer/engine_pair.h"
 #include "tests/transfer/raw_bytes.h"
 #include "transfer/memory/page_copy.h"

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "tests/paths.h"
 #include "tests/transfer/engine_pair.h"
 #include "tests/transfer/extent_memory.h"
 #include "transfer/memory/unique_fd.h"

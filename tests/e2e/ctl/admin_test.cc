@@ -13,6 +13,7 @@
 
 #include "tests/e2e/ctl/fake_admin.h"
 #include "tests/e2e/ctl/program.h"
+#include "tests/paths.h"
 
 namespace pando::e2e {
 namespace {

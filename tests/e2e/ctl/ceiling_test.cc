@@ -9,6 +9,7 @@
 #include "client/ctl/prompt_tokens.h"
 #include "client/ctl/routing.h"
 #include "client/ctl/trace.h"
+#include "tests/paths.h"
 
 namespace pando::ctl {
 namespace {

@@ -15,6 +15,7 @@
 #include "tests/e2e/ctl/program.h"
 #include "tests/e2e/process/node_process.h"
 #include "tests/e2e/process/peer_flags.h"
+#include "tests/paths.h"
 
 namespace pando::e2e {
 namespace {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tests/e2e/ctl/program.h"
+#include "tests/paths.h"
 
 namespace pando::e2e {
 namespace {

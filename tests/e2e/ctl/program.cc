@@ -14,6 +14,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "tests/paths.h"
+
 namespace pando::e2e {
 namespace {
 

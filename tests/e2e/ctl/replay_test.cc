@@ -23,6 +23,7 @@
 #include "client/ctl/trace.h"
 #include "tests/e2e/ctl/program.h"
 #include "tests/e2e/process/node_process.h"
+#include "tests/paths.h"
 
 namespace pando::e2e {
 namespace {

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "client/ctl/prompt_tokens.h"
+#include "tests/paths.h"
 
 namespace pando::ctl {
 namespace {

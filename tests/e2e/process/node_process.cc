@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "tests/paths.h"
+
 namespace pando::e2e {
 
 std::string BinaryPath(const std::string& name) {

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/paths.h"
+
 namespace pando::e2e {
 namespace {
 

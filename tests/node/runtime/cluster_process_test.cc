@@ -24,6 +24,7 @@
 #include "tests/e2e/process/child.h"
 #include "tests/node/control/inputs.h"
 #include "tests/node/runtime/ready_line.h"
+#include "tests/paths.h"
 #include "tests/transfer/raw_bytes.h"
 
 namespace pando::runtime {

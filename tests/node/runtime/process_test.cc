@@ -25,6 +25,7 @@
 #include "tests/e2e/process/child.h"
 #include "tests/node/local/raw_engine.h"
 #include "tests/node/runtime/ready_line.h"
+#include "tests/paths.h"
 
 namespace pando::runtime {
 namespace {
