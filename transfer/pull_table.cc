@@ -55,7 +55,7 @@ std::optional<Ask> PullTable::AskNext(uint64_t connection, uint32_t pages_max, N
     if (ask.pages.empty()) continue;
     state.under_way += static_cast<uint32_t>(ask.pages.size());
     peer.under_way += static_cast<uint32_t>(ask.pages.size());
-    if (state.first_ask == 0) state.first_ask = state.last_page = now;
+    if (state.first_ask == 0) state.first_ask = state.last_page = state.told = now;
     return ask;
   }
   return std::nullopt;

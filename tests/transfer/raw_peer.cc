@@ -33,7 +33,7 @@ RawPeer::RawPeer() {
   ucp_worker_params_t worker_params{};
   EXPECT_EQ(ucp_worker_create(context_, &worker_params, &worker_), UCS_OK);
   constexpr std::array<ucp_am_recv_callback_t, 4> kHandlers{
-      nullptr, &OnMessage<transfer::wire::kAskId>, &OnMessage<transfer::wire::kPageId>,
+      nullptr, &OnMessage<transfer::wire::kAskId>, &OnMessage<transfer::wire::kPagesId>,
       &OnMessage<transfer::wire::kRefusalId>};
   for (unsigned id = 1; id < kHandlers.size(); ++id) {
     ucp_am_handler_param_t handler{};

@@ -123,9 +123,16 @@ TEST_F(WireFuzzTest, ALyingRequester) {
   ASSERT_TRUE(Await([&] { return pair_->owner_heard.grants.size() == 1; }));
   uint32_t pages = 0;
   for (const RawMessage& message : liar_.got) {
-    if (message.id != wire::kPageId) continue;
-    ++pages;
-    EXPECT_EQ(granted.erase(message.payload), 1u) << "not a granted page, or for the second time";
+    if (message.id != wire::kPagesId) continue;
+    const auto come = wire::ParsePages(message.header, message.payload.size());
+    ASSERT_TRUE(come);
+    auto at = message.payload.begin();
+    for (const wire::PageEntry& page : come->pages) {
+      ++pages;
+      EXPECT_EQ(granted.erase(Bytes(at, at + page.length)), 1u)
+          << "not a granted page, or for the second time";
+      at += page.length;
+    }
   }
   EXPECT_GT(pages, 0u);
   EXPECT_GT(pair_->owner->counters().messages_refused, 0u);
@@ -209,12 +216,22 @@ TEST_F(WireFuzzTest, ALyingOwner) {
               .reason = 1, .count = static_cast<uint32_t>(ask->pages.size()), .pull = ask->wire}),
           {},
           false};
-      for (const transfer::AskedPage& page : ask->pages) {
-        SendBent({wire::kPageId,
-                  BytesOf(wire::PageHeader{.position = page.position, .pull = ask->wire}),
-                  pages_[from[page.position]], Below(2) == 0});
-        const Bytes position = BytesOf(page.position);
-        end.payload.insert(end.payload.end(), position.begin(), position.end());
+      for (size_t next = 0; next < ask->pages.size();) {
+        const size_t count = std::min<size_t>(1 + Below(3), ask->pages.size() - next);
+        RawMessage pages{
+            wire::kPagesId,
+            BytesOf(wire::PagesHeader{.count = static_cast<uint16_t>(count), .pull = ask->wire}),
+            {},
+            Below(2) == 0};
+        for (const size_t last = next + count; next < last; ++next) {
+          const uint32_t position = ask->pages[next].position;
+          const Bytes& page = pages_[from[position]];
+          wire::Append(wire::PageEntry{position, static_cast<uint32_t>(page.size())},
+                       &pages.header);
+          pages.payload.insert(pages.payload.end(), page.begin(), page.end());
+          wire::Append(position, &end.payload);
+        }
+        SendBent(std::move(pages));
       }
       liar_.Send(end);  // of all that did not come otherwise: the pull ends
     }

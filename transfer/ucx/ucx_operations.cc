@@ -15,12 +15,14 @@ UcxWorker::Operation* UcxWorker::NewOperation(OperationKind kind, Connection* co
   }
   operation->kind = kind;
   operation->connection = connection;
+  operation->header.clear();
+  operation->payload.clear();
+  operation->pages.clear();
   ++connection->operations;
   return operation;
 }
 
-void UcxWorker::Send(Operation* operation, unsigned id, const void* header, size_t header_bytes,
-                     std::span<const std::byte> payload, uint32_t flags) {
+void UcxWorker::Send(Operation* operation, unsigned id, uint32_t flags) {
   ucp_request_param_t params{};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
                         UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
@@ -28,12 +30,22 @@ void UcxWorker::Send(Operation* operation, unsigned id, const void* header, size
   params.user_data = operation;
   params.flags = flags | UCP_AM_SEND_FLAG_REPLY;  // the receiver learns which connection it is
   params.memory_type = UCS_MEMORY_TYPE_HOST;
-  if (operation->kind == OperationKind::kSendPage) {
-    params.memh = HandleOf(payload.data(), payload.size());
+  const void* payload = operation->payload.data();
+  size_t count = operation->payload.size();
+  if (operation->pages.size() == 1) {
+    payload = operation->pages[0].buffer;
+    count = operation->pages[0].length;
+    params.memh = HandleOf(payload, count);
     if (params.memh != nullptr) params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
+  } else if (!operation->pages.empty()) {
+    payload = operation->pages.data();
+    count = operation->pages.size();
+    params.datatype = ucp_dt_make_iov();
+    params.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
   }
-  void* const request = ucp_am_send_nbx(operation->connection->endpoint, id, header, header_bytes,
-                                        payload.data(), payload.size(), &params);
+  void* const request =
+      ucp_am_send_nbx(operation->connection->endpoint, id, operation->header.data(),
+                      operation->header.size(), payload, count, &params);
   if (!UCS_PTR_IS_PTR(request)) Over(operation, UCS_PTR_RAW_STATUS(request));
 }
 
@@ -56,16 +68,17 @@ void UcxWorker::Over(Operation* operation, ucs_status_t status) {
   switch (operation->kind) {
     case OperationKind::kControl:
       break;
-    case OperationKind::kSendPage:
-      --connection->sending;
-      offers_.Sent(operation->grant, operation->bytes.size(), status == UCS_OK);
+    case OperationKind::kSendPages:
+      for (const ucp_dt_iov_t& page : operation->pages) {
+        --connection->sending;
+        offers_.Sent(operation->grant, page.length, status == UCS_OK);
+      }
       break;
     case OperationKind::kReceivePage:
       pulls_.Received(operation->wire, operation->position,
-                      status != UCS_OK ? PageOutcome::kFailed
-                      : PageChecksum(operation->bytes) == operation->checksum
-                          ? PageOutcome::kArrived
-                          : PageOutcome::kBad,
+                      status != UCS_OK                                     ? PageOutcome::kFailed
+                      : PageChecksum(operation->to) == operation->checksum ? PageOutcome::kArrived
+                                                                           : PageOutcome::kBad,
                       now);
       break;
   }

@@ -1,4 +1,6 @@
 // UcxWorker as the owner of pages: asks in, pages and refusals out.
+#include <algorithm>
+
 #include "transfer/ucx/ucx_worker.h"
 
 namespace pando::transfer {
@@ -6,6 +8,8 @@ namespace {
 
 // Messages that wait for one peer to read them, for each page that may be under way to it.
 constexpr uint32_t kUnreadPerPage = 4;
+// Of pages that go together.
+constexpr size_t kMessageBytes = 2u << 20;
 
 }  // namespace
 
@@ -32,10 +36,11 @@ void UcxWorker::Serve(const Waiting& waiting) {
   if (it == connections_.end() || it->second->failed) return;
   Connection* const connection = it->second.get();
   const Ask& ask = waiting.ask;
+  std::vector<Taken> pages;
   std::vector<uint32_t> refused;
   Refusal reason{};
   for (const AskedPage& page : ask.pages) {
-    if (connection->sending >= options_.limits.peer_pages_in_flight) {
+    if (connection->sending + pages.size() >= options_.limits.peer_pages_in_flight) {
       ++out_.counters.refused_pages;
       reason = Refusal::kOverloaded;
       refused.push_back(page.position);
@@ -43,12 +48,13 @@ void UcxWorker::Serve(const Waiting& waiting) {
     }
     const auto taken = offers_.Take(ask.grant, page.index, page.length);
     if (const auto* bytes = std::get_if<std::span<const std::byte>>(&taken)) {
-      SendPage(connection, ask, page, *bytes);
+      pages.push_back({page.position, *bytes});
     } else {
       reason = std::get<Refusal>(taken);
       refused.push_back(page.position);
     }
   }
+  SendPages(connection, ask, pages);
   if (refused.empty()) return;
   if (connection->operations >= kUnreadPerPage * options_.limits.peer_pages_in_flight) {
     connection->failed = true;
@@ -58,27 +64,38 @@ void UcxWorker::Serve(const Waiting& waiting) {
   SendRefusals(connection, ask.wire, reason, refused);
 }
 
-void UcxWorker::SendPage(Connection* connection, const Ask& ask, const AskedPage& page,
-                         std::span<const std::byte> bytes) {
-  Operation* const operation = NewOperation(OperationKind::kSendPage, connection);
-  ++connection->sending;
-  operation->grant = ask.grant;
-  operation->bytes = bytes;
-  operation->header.page = {.position = page.position, .pull = ask.wire};
-  Send(operation, wire::kPageId, &operation->header.page, sizeof(wire::PageHeader), bytes,
-       bytes.size() >= rendezvous_from_ ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER);
+void UcxWorker::SendPages(Connection* connection, const Ask& ask, std::span<const Taken> pages) {
+  while (!pages.empty()) {
+    const bool rendezvous = pages[0].bytes.size() >= rendezvous_from_;
+    size_t count = 1, bytes = pages[0].bytes.size();
+    while (!rendezvous && count < std::min<size_t>(pages.size(), wire::kPagesMax) &&
+           bytes + pages[count].bytes.size() <= kMessageBytes) {
+      bytes += pages[count++].bytes.size();
+    }
+    Operation* const operation = NewOperation(OperationKind::kSendPages, connection);
+    connection->sending += static_cast<uint32_t>(count);
+    operation->grant = ask.grant;
+    wire::Append(wire::PagesHeader{.count = static_cast<uint16_t>(count), .pull = ask.wire},
+                 &operation->header);
+    for (const Taken& page : pages.first(count)) {
+      const auto length = static_cast<uint32_t>(page.bytes.size());
+      wire::Append(wire::PageEntry{page.position, length}, &operation->header);
+      operation->pages.push_back({const_cast<std::byte*>(page.bytes.data()), length});
+    }
+    Send(operation, wire::kPagesId, rendezvous ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER);
+    pages = pages.subspan(count);
+  }
 }
 
 void UcxWorker::SendRefusals(Connection* connection, uint64_t wire, Refusal reason,
                              std::span<const uint32_t> positions) {
   Operation* const operation = NewOperation(OperationKind::kControl, connection);
-  operation->header.refusal = {.reason = static_cast<uint8_t>(reason),
-                               .count = static_cast<uint32_t>(positions.size()),
-                               .pull = wire};
-  const auto bytes = std::as_bytes(positions);
-  operation->payload.assign(bytes.begin(), bytes.end());
-  Send(operation, wire::kRefusalId, &operation->header.refusal, sizeof(wire::RefusalHeader),
-       operation->payload, UCP_AM_SEND_FLAG_EAGER);
+  wire::Append(wire::RefusalHeader{.reason = static_cast<uint8_t>(reason),
+                                   .count = static_cast<uint32_t>(positions.size()),
+                                   .pull = wire},
+               &operation->header);
+  for (const uint32_t position : positions) wire::Append(position, &operation->payload);
+  Send(operation, wire::kRefusalId, UCP_AM_SEND_FLAG_EAGER);
 }
 
 }  // namespace pando::transfer

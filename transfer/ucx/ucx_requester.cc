@@ -8,53 +8,56 @@ void UcxWorker::Pump(Connection* connection) {
   while (std::optional<Ask> ask =
              pulls_.AskNext(connection->id, wire::kEntriesMax, MonotonicNow())) {
     Operation* const operation = NewOperation(OperationKind::kControl, connection);
-    operation->header.ask = {.count = static_cast<uint16_t>(ask->pages.size()),
-                             .pull = ask->wire,
-                             .grant_high = ask->grant.high,
-                             .grant_low = ask->grant.low};
-    std::vector<wire::AskEntry> entries;
+    wire::Append(wire::AskHeader{.count = static_cast<uint16_t>(ask->pages.size()),
+                                 .pull = ask->wire,
+                                 .grant_high = ask->grant.high,
+                                 .grant_low = ask->grant.low},
+                 &operation->header);
     for (const AskedPage& page : ask->pages) {
-      entries.push_back({page.position, page.index, page.length});
+      wire::Append(wire::AskEntry{page.position, page.index, page.length}, &operation->payload);
     }
-    const auto bytes = std::as_bytes(std::span(entries));
-    operation->payload.assign(bytes.begin(), bytes.end());
-    Send(operation, wire::kAskId, &operation->header.ask, sizeof(wire::AskHeader),
-         operation->payload, UCP_AM_SEND_FLAG_EAGER);
+    Send(operation, wire::kAskId, UCP_AM_SEND_FLAG_EAGER);
   }
 }
 
-ucs_status_t UcxWorker::OnPage(void* self, const void* header, size_t header_bytes, void* data,
-                               size_t bytes, const ucp_am_recv_param_t* param) {
+ucs_status_t UcxWorker::OnPages(void* self, const void* header, size_t header_bytes, void* data,
+                                size_t bytes, const ucp_am_recv_param_t* param) {
   auto* const worker = static_cast<UcxWorker*>(self);
   Connection* const connection = worker->SenderOf(param);
-  const auto page = wire::ParsePage(wire::RawOf(header, header_bytes), bytes);
-  if (connection == nullptr || !page) {
+  const bool rendezvous = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
+  const auto message = wire::ParsePages(wire::RawOf(header, header_bytes), bytes);
+  if (connection == nullptr || !message || (rendezvous && message->pages.size() > 1)) {
     ++worker->out_.counters.messages_refused;
     return UCS_OK;  // and so dropped
   }
-  const Landing landing = worker->pulls_.Receive(connection->id, page->pull, page->position, bytes);
-  if (landing.kind != Landing::Kind::kTake) return UCS_OK;
-  connection->progress = MonotonicNow();
-  if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
-    worker->Receive(connection, *page, landing, data);
-    return UCS_INPROGRESS;
+  wire::Raw rest = rendezvous ? wire::Raw() : wire::RawOf(data, bytes);
+  for (const auto& [position, length] : message->pages) {
+    const Landing landing = worker->pulls_.Receive(connection->id, message->pull, position, length);
+    const bool take = landing.kind == Landing::Kind::kTake;
+    if (take) connection->progress = MonotonicNow();
+    if (rendezvous) {
+      if (!take) return UCS_OK;
+      worker->Receive(connection, message->pull, position, landing, data);
+      return UCS_INPROGRESS;
+    }
+    // Its bytes are in UCX's own buffer: one pass copies and hashes them.
+    const wire::Raw piece = rest.first(length);
+    rest = rest.subspan(length);
+    if (!take) continue;
+    const bool good = GatherToPage({&piece, 1}, landing.to) == landing.checksum;
+    worker->pulls_.Received(message->pull, position,
+                            good ? PageOutcome::kArrived : PageOutcome::kBad, connection->progress);
   }
-  // Its bytes are in UCX's own buffer: one pass copies and hashes them.
-  const std::span<const std::byte> piece = wire::RawOf(data, bytes);
-  const std::optional<uint64_t> checksum = GatherToPage({&piece, 1}, landing.to);
-  worker->pulls_.Received(page->pull, page->position,
-                          checksum == landing.checksum ? PageOutcome::kArrived : PageOutcome::kBad,
-                          connection->progress);
   return UCS_OK;
 }
 
-void UcxWorker::Receive(Connection* connection, const wire::PageHeader& page,
+void UcxWorker::Receive(Connection* connection, uint64_t pull, uint32_t position,
                         const Landing& landing, void* descriptor) {
   Operation* const operation = NewOperation(OperationKind::kReceivePage, connection);
-  operation->wire = page.pull;
-  operation->position = page.position;
+  operation->wire = pull;
+  operation->position = position;
   operation->checksum = landing.checksum;
-  operation->bytes = landing.to;
+  operation->to = landing.to;
   ucp_request_param_t params{};
   params.op_attr_mask =
       UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;

@@ -14,7 +14,7 @@ namespace pando::transfer {
 namespace {
 
 constexpr unsigned kAskMessage = wire::kAskId;
-constexpr unsigned kPageMessage = wire::kPageId;
+constexpr unsigned kPagesMessage = wire::kPagesId;
 constexpr unsigned kRefusalMessage = wire::kRefusalId;
 constexpr const char* kTcpSegment = "2112k";
 constexpr size_t kRendezvousFromTcp = (2u << 20) + 1;
@@ -88,7 +88,7 @@ absl::Status UcxWorker::OpenContext() {
   if (status != UCS_OK) return Failed("UCX event descriptor", status);
 
   absl::Status set = SetHandler(kAskMessage, &OnAsk);
-  if (set.ok()) set = SetHandler(kPageMessage, &OnPage);
+  if (set.ok()) set = SetHandler(kPagesMessage, &OnPages);
   if (set.ok()) set = SetHandler(kRefusalMessage, &OnRefusal);
   return set;
 }

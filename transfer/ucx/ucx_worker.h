@@ -72,26 +72,25 @@ class UcxWorker {
     uint32_t operations = 0, sending = 0;  // pages being sent are both
     Nanos progress = 0;
   };
-  enum class OperationKind : uint8_t { kControl, kSendPage, kReceivePage };
+  enum class OperationKind : uint8_t { kControl, kSendPages, kReceivePage };
   struct Operation {  // from its start until its callback
     OperationKind kind = OperationKind::kControl;
     Connection* connection = nullptr;
-    union Header {
-      wire::AskHeader ask;
-      wire::PageHeader page;
-      wire::RefusalHeader refusal;
-      Header() : page() {}
-    } header;
-    std::vector<std::byte> payload;  // of a control message
-    GrantId grant;                   // kSendPage
-    std::span<const std::byte> bytes;
+    std::vector<std::byte> header, payload;  // of a message; its payload if it is no pages
+    GrantId grant;                           // kSendPages
+    std::vector<ucp_dt_iov_t> pages;
     uint64_t wire = 0;  // kReceivePage
     uint32_t position = 0;
     uint64_t checksum = 0;
+    std::span<const std::byte> to;
   };
   struct Waiting {
     uint64_t connection = 0;
     Ask ask;
+  };
+  struct Taken {  // from an offer, to be sent
+    uint32_t position = 0;
+    std::span<const std::byte> bytes;
   };
 
   // ucx_worker.cc
@@ -118,24 +117,23 @@ class UcxWorker {
   static ucs_status_t OnAsk(void* self, const void* header, size_t header_bytes, void* data,
                             size_t bytes, const ucp_am_recv_param_t* param);
   void Serve(const Waiting& waiting);
-  void SendPage(Connection* connection, const Ask& ask, const AskedPage& page,
-                std::span<const std::byte> bytes);
+  // Those of `ask` that were taken, as few messages as may be.
+  void SendPages(Connection* connection, const Ask& ask, std::span<const Taken> pages);
   void SendRefusals(Connection* connection, uint64_t wire, Refusal reason,
                     std::span<const uint32_t> positions);
 
   // ucx_requester.cc
-  static ucs_status_t OnPage(void* self, const void* header, size_t header_bytes, void* data,
-                             size_t bytes, const ucp_am_recv_param_t* param);
+  static ucs_status_t OnPages(void* self, const void* header, size_t header_bytes, void* data,
+                              size_t bytes, const ucp_am_recv_param_t* param);
   static ucs_status_t OnRefusal(void* self, const void* header, size_t header_bytes, void* data,
                                 size_t bytes, const ucp_am_recv_param_t* param);
-  void Receive(Connection* connection, const wire::PageHeader& page, const Landing& landing,
+  void Receive(Connection* connection, uint64_t pull, uint32_t position, const Landing& landing,
                void* descriptor);
   void Pump(Connection* connection);
 
   // ucx_operations.cc
   Operation* NewOperation(OperationKind kind, Connection* connection);
-  void Send(Operation* operation, unsigned id, const void* header, size_t header_bytes,
-            std::span<const std::byte> payload, uint32_t flags);
+  void Send(Operation* operation, unsigned id, uint32_t flags);
   void Over(Operation* operation, ucs_status_t status);
   static void OnSent(void* request, ucs_status_t status, void* operation);
   static void OnReceived(void* request, ucs_status_t status, size_t length, void* operation);

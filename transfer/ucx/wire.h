@@ -1,9 +1,11 @@
 // What UCX engines say to each other: three active messages, each a packed little-endian header and
-// a payload. Version 1. Every field is checked by Parse; nothing is trusted.
+// a payload. Version 2. Every field is checked by Parse; nothing is trusted.
 //
-//   Ask      requester -> owner   AskHeader      payload: AskEntry[count]
-//   Page     owner -> requester   PageHeader     payload: the page
-//   Refusal  owner -> requester   RefusalHeader  payload: u32 position[count]
+//   Ask      requester -> owner   AskHeader                     payload: AskEntry[count]
+//   Pages    owner -> requester   PagesHeader PageEntry[count]  payload: the pages, in order
+//   Refusal  owner -> requester   RefusalHeader                 payload: u32 position[count]
+//
+// Small pages go several to a message, since each message costs the owner a call of the kernel.
 //
 // UCX gives headers at any alignment: they are copied out.
 #ifndef PANDO_TRANSFER_UCX_WIRE_H_
@@ -24,10 +26,11 @@ namespace pando::transfer::wire {
 
 static_assert(std::endian::native == std::endian::little, "the layouts are little-endian");
 
-inline constexpr uint16_t kVersion = 1;
+inline constexpr uint16_t kVersion = 2;
 inline constexpr uint32_t kEntriesMax = 64;  // of an Ask or a Refusal
+inline constexpr uint32_t kPagesMax = 15;    // of a message: UCX copies what has more parts
 
-enum MessageId : unsigned { kAskId = 1, kPageId = 2, kRefusalId = 3 };
+enum MessageId : unsigned { kAskId = 1, kPagesId = 2, kRefusalId = 3 };
 
 struct AskHeader {
   uint16_t version = kVersion;
@@ -39,11 +42,14 @@ struct AskHeader {
 struct AskEntry {
   uint32_t position = 0, index = 0, length = 0;
 };
-struct PageHeader {
+struct PagesHeader {
   uint16_t version = kVersion;
-  uint16_t zero = 0;
-  uint32_t position = 0;
+  uint16_t count = 0;  // 1 .. kPagesMax
+  uint32_t zero = 0;
   uint64_t pull = 0;
+};
+struct PageEntry {
+  uint32_t position = 0, length = 0;
 };
 struct RefusalHeader {
   uint16_t version = kVersion;
@@ -53,12 +59,18 @@ struct RefusalHeader {
   uint64_t pull = 0;
 };
 static_assert(sizeof(AskHeader) == 32 && sizeof(AskEntry) == 12);
-static_assert(sizeof(PageHeader) == 16 && sizeof(RefusalHeader) == 16);
+static_assert(sizeof(PagesHeader) == 16 && sizeof(PageEntry) == 8 && sizeof(RefusalHeader) == 16);
 
 using Raw = std::span<const std::byte>;
 
 inline Raw RawOf(const void* start, size_t bytes) {
   return {static_cast<const std::byte*>(start), bytes};
+}
+
+template <class T>
+void Append(const T& value, std::vector<std::byte>* bytes) {
+  const auto more = std::as_bytes(std::span(&value, 1));
+  bytes->insert(bytes->end(), more.begin(), more.end());
 }
 
 template <class T>
@@ -84,13 +96,26 @@ inline std::optional<Ask> ParseAsk(Raw header_bytes, Raw payload) {
   return ask;
 }
 
-inline std::optional<PageHeader> ParsePage(Raw header_bytes, size_t length) {
-  const auto header = CopyOut<PageHeader>(header_bytes);
-  if (!header || header->version != kVersion || header->zero != 0 || length == 0 ||
-      length > kPageBytesMax) {
+struct Pages {
+  uint64_t pull = 0;
+  std::vector<PageEntry> pages;  // their lengths sum to the payload's
+};
+inline std::optional<Pages> ParsePages(Raw header_bytes, size_t payload_bytes) {
+  if (header_bytes.size() < sizeof(PagesHeader)) return std::nullopt;
+  const auto header = CopyOut<PagesHeader>(header_bytes.first(sizeof(PagesHeader)));
+  const Raw entries = header_bytes.subspan(sizeof(PagesHeader));
+  if (header->version != kVersion || header->zero != 0 || header->count == 0 ||
+      header->count > kPagesMax || entries.size() != header->count * sizeof(PageEntry)) {
     return std::nullopt;
   }
-  return header;
+  Pages pages{header->pull, std::vector<PageEntry>(header->count)};
+  std::memcpy(pages.pages.data(), entries.data(), entries.size());
+  size_t sum = 0;
+  for (const PageEntry& page : pages.pages) {
+    if (page.length == 0 || page.length > kPageBytesMax) return std::nullopt;
+    sum += page.length;
+  }
+  return sum == payload_bytes ? std::optional(std::move(pages)) : std::nullopt;
 }
 
 struct Refused {
