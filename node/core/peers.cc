@@ -22,7 +22,7 @@ constexpr Nanos kBackoffFirst = 200 * kMillisecond;
 constexpr Nanos kBackoffMost = 10 * kSecond;
 constexpr Nanos kRefusedRetry = 30 * kSecond;
 constexpr Nanos kSelfRetry = 300 * kSecond;
-// A feed says something every five seconds (Advertiser::Options::digest_every).
+// A feed says something every seven seconds (Advertiser::Options::digest_every).
 constexpr Nanos kSilence = 16 * kSecond;
 constexpr Nanos kViewOutlives = 30 * kSecond;
 constexpr uint64_t kSweepPlaces = 4096;

@@ -54,7 +54,7 @@ class Advertiser {
     uint32_t keys_per_piece = 65'536;
     uint32_t moves_per_flush = 65'536;   // changes of mind about what is told
     Nanos half_life = 600'000'000'000;   // of heat
-    Nanos digest_every = 5'000'000'000;  // an empty delta at the latest
+    Nanos digest_every = 7'000'000'000;  // an empty delta at the latest
   };
   struct Counters {
     uint64_t blocks = 0, told = 0;  // now
