@@ -10,7 +10,7 @@ namespace pando {
 namespace {
 
 // Lookup looks at this many blocks of a chain first, all at once.
-constexpr uint32_t kFirstProbes = 32;
+constexpr uint32_t kFirstProbes = 16;
 // And then at so many between two that have other holders.
 constexpr uint32_t kFinerProbes = 3;
 constexpr HolderSet kNotRead = 0xfffffffe;  // no set's word: ids are far below

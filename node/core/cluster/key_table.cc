@@ -9,7 +9,7 @@ namespace pando {
 namespace {
 
 // A segment that is more than kFull / 64 full is copied into one that is kRoomy / 64 full.
-constexpr uint64_t kFull = 52, kRoomy = 44, kSparse = 20;
+constexpr uint64_t kFull = 44, kRoomy = 30, kSparse = 20;
 // Places beyond the homes, for what is pushed over the end.
 constexpr uint32_t kBeyond = 8;
 
@@ -96,7 +96,7 @@ uint32_t* KeyTable::Insert(Segment* segment, Place* place, uint64_t hash) {
       return nullptr;
     }
   }
-  std::memmove(place + 1, place, static_cast<size_t>(empty - place) * sizeof(Place));
+  for (; empty != place; --empty) *empty = *(empty - 1);
   place->set_hash(hash);
   place->word = kNone;
   ++segment->used;
@@ -109,10 +109,12 @@ void KeyTable::Erase(uint64_t hash, uint32_t* word) {
   Segment* segment = &segments_[SegmentOf(hash)];
   Place* place = LowerBound(*segment, hash);
   PANDO_CHECK(&place->word == word) << "erased a word that is another's";
-  Place* end = place + 1;
-  while (end->hash() != kEmpty && segment->places + Home(*segment, end->hash()) != end) ++end;
-  std::memmove(place, place + 1, static_cast<size_t>(end - place - 1) * sizeof(Place));
-  *(end - 1) = {{UINT32_MAX, UINT32_MAX}, kNone};
+  for (;; ++place) {
+    const uint64_t next = place[1].hash();
+    if (next == kEmpty || segment->places + Home(*segment, next) == place + 1) break;
+    *place = place[1];
+  }
+  *place = {{UINT32_MAX, UINT32_MAX}, kNone};
   --segment->used;
   --size_;
   if (segment->used * uint64_t{64} < segment->homes * kSparse && segment->homes > kHomesMin) {
