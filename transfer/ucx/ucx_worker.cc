@@ -19,7 +19,7 @@ constexpr unsigned kRefusalMessage = wire::kRefusalId;
 constexpr const char* kTcpSegment = "2112k";
 constexpr size_t kRendezvousFromTcp = (2u << 20) + 1;
 constexpr size_t kRendezvousFromElsewhere = 64u << 10;  // no copy where hardware moves the bytes
-constexpr Nanos kTellEvery = 2'000'000;
+constexpr Nanos kTellEvery = 5'000'000;
 constexpr Nanos kCloseTimeout = 5'000'000'000;
 
 absl::Status Failed(const char* what, ucs_status_t status) {
