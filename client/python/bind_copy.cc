@@ -195,6 +195,7 @@ void BindCopy(nb::module_* module, nb::class_<SharedClient>* client) {
       .def_ro("bytes", &CopyResult::bytes)
       .def_ro("begin_ns", &CopyResult::begin_ns)
       .def_ro("copy_ns", &CopyResult::copy_ns)
+      .def_ro("copy_cpu_ns", &CopyResult::copy_cpu_ns)
       .def_ro("end_code", &CopyResult::end_code)
       .def("good", &CopyResult::good, nb::arg("wanted"));
   nb::class_<CopyJob>(*module, "CopyJob")

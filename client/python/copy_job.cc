@@ -1,12 +1,23 @@
 #include "client/python/copy_job.h"
 
 #include <algorithm>
+#include <ctime>
 #include <span>
 #include <utility>
 
 namespace pando::python {
 
 using client::NowNanos;
+
+namespace {
+
+int64_t ThreadCpuNanos() {
+  timespec now = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+}  // namespace
 
 CopyJob::CopyJob(client::Claim claim, std::shared_ptr<const KvLayout> layout, uint32_t first_block,
                  std::vector<uint32_t> blocks)
@@ -45,9 +56,10 @@ CopyResult CopyJob::Run(client::Client* client, int64_t deadline_ns, int64_t cal
     result.stopped = true;
     return result;
   }
-  const int64_t copy_start = NowNanos();
+  const int64_t copy_start = NowNanos(), cpu_start = ThreadCpuNanos();
   Copy(deadline_ns, &result);
   result.copy_ns = NowNanos() - copy_start;
+  result.copy_cpu_ns = ThreadCpuNanos() - cpu_start;
   Leave();
   return result;
 }

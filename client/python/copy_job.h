@@ -41,6 +41,7 @@ struct CopyResult {
   uint64_t bytes = 0;    // of the pages copied
   int64_t begin_ns = 0;  // what the node took to answer
   int64_t copy_ns = 0;
+  int64_t copy_cpu_ns = 0;                         // of the processor
   client::Code end_code = client::Code::kUnknown;  // of the end
   bool good(uint64_t wanted) const { return code == client::Code::kOk && pages == wanted; }
 };

@@ -23,6 +23,7 @@ METRICS = {
     "stores_failed": "Claims that were not stored",
     "store_bytes": "Bytes stored",
     "store_ns": "",
+    "copy_cpu_ns": "Seconds of a processor that the copies took",
 }
 
 
@@ -38,6 +39,7 @@ class Numbers:
     stores_failed: int = 0
     store_bytes: int = 0
     store_ns: int = 0
+    copy_cpu_ns: int = 0
 
     def since(self, before: Numbers) -> dict[str, int]:
         return {f.name: getattr(self, f.name) - getattr(before, f.name) for f in fields(self)}

@@ -167,6 +167,7 @@ class WorkerSide:
 
     def _count(self, job: _Job, ended: EndedCopy, good: bool) -> None:
         numbers, result = self._numbers, ended.result
+        numbers.copy_cpu_ns += result.copy_cpu_ns
         if job.load:
             numbers.loads += 1
             numbers.loads_failed += not good
