@@ -88,6 +88,10 @@ void Client::Flush() {
   impl_->session.Flush();
 }
 
+bool Client::Prefault(size_t bytes) {
+  return impl_->session.Prefault(bytes);
+}
+
 bool Client::WaitAttached(int64_t deadline_ns) {
   while (true) {
     Poll();

@@ -95,6 +95,10 @@ void Session::Flush() {
   if (!Forked()) SendAll(NowNanos());
 }
 
+bool Session::Prefault(size_t bytes) {
+  return !Forked() && connected() && memory_->Prefault(bytes);
+}
+
 void Session::Sleep(int64_t until) const {
   const int64_t now = NowNanos();
   if (state_ == State::kAttaching) until = std::min(until, attach_deadline_);

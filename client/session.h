@@ -58,6 +58,7 @@ class Session {
 
   void Poll();
   void Flush();
+  bool Prefault(size_t bytes);
   // Waits for input, for room, or for `until`; also returns when something else is due.
   void Sleep(int64_t until) const;
 

@@ -1,5 +1,6 @@
 #include "client/session_memory.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "radix/base/ids.h"
@@ -30,8 +31,19 @@ std::string SessionMemory::Map(uint32_t extent, const UniqueFd& fd) {
   if (!fd.valid()) return "the node sent " + name + " without its file descriptor";
   absl::StatusOr<MappedExtent> mapped = MappedExtent::Map(fd.get());
   if (!mapped.ok()) return name + ": " + std::string(mapped.status().message());
+  untouched_.push_back(mapped->bytes());
   extents_.emplace(extent, *std::move(mapped));
   return "";
+}
+
+bool SessionMemory::Prefault(size_t bytes) {
+  if (untouched_.empty()) return false;
+  std::span<std::byte>& rest = untouched_.front();
+  const size_t step = std::min(rest.size(), bytes);
+  pando::Prefault(rest.first(step));
+  rest = rest.subspan(step);
+  if (rest.empty()) untouched_.pop_front();
+  return !untouched_.empty();
 }
 
 std::span<std::byte> SessionMemory::Page(uint32_t page, uint64_t page_bytes) const {

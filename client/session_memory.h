@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -33,6 +34,8 @@ class SessionMemory {
 
   // Empty, or what is wrong with what the node sent.
   std::string Map(uint32_t extent, const UniqueFd& fd);
+  // Enters up to `bytes` more of what is mapped into this process's page table. False: all is.
+  bool Prefault(size_t bytes);
   // The page's bytes; empty if they are not inside an extent that is mapped.
   std::span<std::byte> Page(uint32_t page, uint64_t page_bytes) const;
   size_t extents() const { return extents_.size(); }
@@ -48,6 +51,7 @@ class SessionMemory {
   const std::shared_ptr<std::atomic<bool>> unmapped_ = std::make_shared<std::atomic<bool>>(false);
   const std::shared_ptr<const std::atomic<bool>> unmapped_view_ = unmapped_;
   std::unordered_map<uint32_t, MappedExtent> extents_;
+  std::deque<std::span<std::byte>> untouched_;  // of extents_
 };
 
 }  // namespace pando::client

@@ -15,6 +15,8 @@ using client::NowNanos;
 
 // How often a session that has nothing to do looks at the node.
 constexpr int kLookMillis = 5'000, kLookDetachedMillis = 100;
+// What a job that comes meanwhile waits for: half a millisecond.
+constexpr size_t kPrefaultBytes = 1u << 20;
 
 }  // namespace
 
@@ -100,7 +102,7 @@ bool CopyThread::Next(Waiting* next) {
       if (closing_) return false;
     }
     Look();
-    Sleep();
+    if (!client_->Prefault(kPrefaultBytes)) Sleep();
   }
 }
 

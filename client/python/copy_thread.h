@@ -10,6 +10,9 @@
 //  2. A load does not wait for more than the one copy that runs.
 //  3. No job is destroyed on the thread, or under the lock.
 //
+// While it has no job it touches what it has mapped of the node, for the first time: so the copies
+// to come need not.
+//
 // Threads: all but the constructor, Close and the destructor are for any.
 #ifndef PANDO_CLIENT_PYTHON_COPY_THREAD_H_
 #define PANDO_CLIENT_PYTHON_COPY_THREAD_H_

@@ -351,6 +351,18 @@ class AtStep : public StepListener {
   std::vector<std::string> seen_;
 };
 
+TEST_F(HoldsTest, TheRestOfTheNodesMemoryIsTouchedStepByStep) {
+  StartAttached();
+  EXPECT_FALSE(client().Prefault(1 << 20)) << "the node has shared nothing";
+  Hold hold = BeginHold(71, true, 1);
+  const size_t quarter = extent_->mapped.bytes().size() / 4;
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(client().Prefault(quarter));
+  EXPECT_FALSE(client().Prefault(quarter));
+  EXPECT_FALSE(client().Prefault(quarter));
+  EXPECT_TRUE(StorePage(hold, 0, Bytes(1)));
+  EXPECT_EQ(std::memcmp(PageInNode(0).data(), Bytes(1).data(), kPageBytes), 0);
+}
+
 // FAULTS B2: a hold is not ended under a running copy; it goes back once the copy has left.
 TEST_F(HoldsTest, AHoldIsNotEndedWhileACopyRuns) {
   Hold hold;

@@ -310,6 +310,39 @@ def test_a_copy_thread_stores_and_loads(node: nodes.Node) -> None:
     thread.close()
 
 
+def extents_present() -> list[bool]:
+    """Of each extent that this process has mapped: whether all of it is in its page table."""
+    present: list[bool] = []
+    size, extent = 0, False
+    with open("/proc/self/smaps") as maps:
+        for line in maps:
+            if line.startswith("Size:"):
+                size = int(line.split()[1])
+            elif line.startswith("Rss:") and extent:
+                present.append(int(line.split()[1]) == size)
+            elif "-" in line.split()[0]:
+                extent = "memfd:pando-extent" in line
+    return present
+
+
+def test_a_copy_thread_touches_what_it_has_mapped_before_it_is_needed(node: nodes.Node) -> None:
+    others = len(extents_present())
+    thread, kv = make_thread(node.socket, "touches"), Kv()
+    scheduler = make_client(node.socket, "touches", Role.SCHEDULER)
+    assert scheduler.wait_attached(soon())
+    nodes.wait_for(lambda: thread.state == State.ATTACHED, "the thread's session attached")
+    whole = sum(extents_present())
+    acquire(scheduler, 1, list(range(21000, 21040)))
+    claim = reserve(scheduler, 1, 0, 1).claim
+    thread.submit(1, CopyJob(claim, kv.layout, 0, [0]), load=False)
+    (stored,) = take(thread, 1)
+    assert stored.result.good(1) and stored.result.copy_cpu_ns > 0
+    assert len(extents_present()) == others + 1
+    nodes.wait_for(lambda: sum(extents_present()) == whole + 1, "all of the extent touched")
+    settle(scheduler, 1)
+    thread.close()
+
+
 def test_a_copy_thread_ends_all_that_waits_when_it_is_closed() -> None:
     with nodes.node() as one:
         thread, kv = make_thread(one.socket, "closed"), Kv()
