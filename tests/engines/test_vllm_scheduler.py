@@ -148,6 +148,29 @@ def test_a_silent_node_is_asked_by_one_request(node: nodes.Node) -> None:
     nodes.wait_for(lambda: node.status()["requests"] == 0, "all settled")
 
 
+def test_requests_that_come_at_once_do_not_all_wait_for_a_silent_node(node: nodes.Node) -> None:
+    rig = Rig(node, "at once")
+    node.stop()
+    begin = time.monotonic()
+    waiting: list[Any] = [Request(f"r{number}", list(range(40))) for number in range(8)]
+    waited = []
+    while waiting:
+        for request in waiting[:]:
+            if rig.side.matched(request, 0)[0] is not None:
+                waited.append(time.monotonic() - begin)
+                waiting.remove(request)
+                rig.side.finished(request, [])
+        time.sleep(0.001)
+    assert waited[-1] >= CALL_MS / 1000 and waited[-2] < CALL_MS / 2000
+    node.go_on()
+
+    def settled() -> bool:
+        rig.step()
+        return bool(node.status()["requests"] == 0)
+
+    nodes.wait_for(settled, "what came too late settled")
+
+
 def test_what_comes_too_late_is_given_back_by_the_next_step(node: nodes.Node) -> None:
     rig = Rig(node, "late")
     request: Any = Request("r", list(range(64)))

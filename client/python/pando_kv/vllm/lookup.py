@@ -22,8 +22,8 @@ CALL_LIFE = 60_000_000_000  # ns
 class Lookup:
     """Uses the scheduler's session; does not own it.
 
-    A node that has left one question unanswered for longer than it may counts as absent until it
-    answers that one: others are not asked meanwhile, and do not wait.
+    One question is waited for as long as the node may take. A node that has left it unanswered for
+    a tenth of that counts as absent until it answers: nothing else is asked or waited for.
     """
 
     def __init__(self, client: Client, settings: Settings, block_tokens: int) -> None:
@@ -32,6 +32,7 @@ class Lookup:
         self._block = block_tokens
         self._said = ""
         self._unanswered: AcquireCall | AwaitCall | None = None
+        self._unanswered_since = 0
 
     def matched(self, track: Track, computed: int) -> int | None:
         """Tokens beyond `computed` that can be loaded; None: not known yet. May be repeated."""
@@ -43,24 +44,31 @@ class Lookup:
                 return 0
             self._acquire(track, computed)
         if track.call is not None and not self._answered(track):
-            if now_ns() < track.until_ns:
+            alone = track.call is self._unanswered
+            if now_ns() < track.until_ns and (alone or not self.silent()):
                 return None
             self._give_up(track)
         track.engine = computed
         return max(0, track.blocks * self._block - computed)
 
     def silent(self) -> bool:
-        """A question is unanswered beyond its time. What comes too late is given back here."""
+        """A question is unanswered for too long. What comes too late is given back here."""
         if self._unanswered is None:
             return False
         self._client.poll()
         if not self._unanswered.ready():
-            return True
+            return now_ns() - self._unanswered_since > self._settings.call_ns // 10
         self._unanswered = None  # dropped: what it brought goes back
         return False
 
+    def _wait_for(self, track: Track) -> None:
+        if self._unanswered is None:
+            self._unanswered, self._unanswered_since = track.call, track.asked_ns
+
     def _give_up(self, track: Track) -> None:
-        self._unanswered, track.call = track.call, None
+        self._wait_for(track)
+        track.call = None
+        self.give_back(track)  # a load would only wait again
         track.open = True  # it may come to the node yet
         self._say("no answer in time")
 
@@ -94,7 +102,8 @@ class Lookup:
         )
         track.until_ns = now + self._settings.call_ns
         track.told = len(tokens)
-        self._client.wait_until(track.call, now + BRIEFLY)
+        if not self._client.wait_until(track.call, now + BRIEFLY):
+            self._wait_for(track)
 
     def _answered(self, track: Track) -> bool:
         """Takes the answer that has come; false: there is none yet."""

@@ -3,7 +3,7 @@
 | key | default | meaning |
 |---|---|---|
 | pando.socket | - | the node's socket, as `unix:/run/pando/node.sock` |
-| pando.call_ms | 500 | what a question to the node may take; past it the node counts as absent |
+| pando.call_ms | 500 | what one question to the node may take; others wait a tenth of it |
 | pando.wait_ms | 2000 | how long a request waits for blocks that a peer has or somebody computes |
 | pando.copy_ms | 10000 | what loading or storing one claim may take; past it it has failed |
 | pando.store_decoded | true | also store blocks that fill while decoding |
