@@ -11,6 +11,7 @@ a token attends to a few others that the context selects.
 `--change TENSOR` makes another model of equal shape, by one element of that tensor.
 `--adapter` makes a LoRA adapter for the model of these arguments, another one for each `--seed`.
 `--attention mla|sliding` makes a model with another kind of attention, of fixed shape.
+`--images` makes one that sees, of fixed shape: token 259 stands for an image, of 256 tokens.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 HEAD, VOCABULARY, POSITIONS = 64, 4096, 16384
 SPECIAL = ("<s>", "</s>", "<pad>")  # ids 256 to 258; those below are the bytes
+IMAGE = 259  # in a prompt to a model that sees
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,43 @@ def other_model(attention: str, seed: int) -> Any:
     return auto.from_config(config, dtype=torch.float32)
 
 
+def seeing_model(folder: Path, seed: int) -> None:
+    """A Llava in float32. Unlike transformers' initial weights, those of its projector let what it
+    sees weigh as much as what it reads.
+    """
+    import transformers
+
+    torch.manual_seed(seed)
+    text = {"num_attention_heads": 4, "num_key_value_heads": 2, "initializer_range": 0.1}
+    vision = {"num_attention_heads": 2, "image_size": 224, "patch_size": 14}
+    made: Any = transformers
+    config = made.LlavaConfig(
+        text_config={
+            **{"model_type": "llama", "vocab_size": VOCABULARY, "hidden_size": 256},
+            **{"intermediate_size": 512, "num_hidden_layers": 3, **text},
+            **{"max_position_embeddings": POSITIONS, "bos_token_id": 256, "eos_token_id": 257},
+        },
+        vision_config={
+            **{"model_type": "clip_vision_model", "hidden_size": 64, "intermediate_size": 128},
+            **{"num_hidden_layers": 2, "projection_dim": 64, **vision},
+        },
+        image_token_id=IMAGE,
+        image_seq_length=256,
+    )
+    model = made.AutoModelForImageTextToText.from_config(config, dtype=torch.float32)
+    model.model.multi_modal_projector.linear_2.weight.data *= 5
+    model.save_pretrained(folder)
+    write_tokenizer(folder)
+    made.LlavaProcessor(
+        image_processor=made.CLIPImageProcessorPil(size={"shortest_edge": 224}, crop_size=224),
+        tokenizer=made.AutoTokenizer.from_pretrained(folder),
+        patch_size=14,
+        vision_feature_select_strategy="default",
+        image_token=f"<{IMAGE}>",
+        num_additional_image_tokens=1,
+    ).save_pretrained(folder)
+
+
 def tokenizer() -> Tokenizer:
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     made = Tokenizer(models.BPE(vocab={c: i for i, c in enumerate(alphabet)}, merges=[]))
@@ -187,6 +226,7 @@ def main() -> None:
     parser.add_argument("--change", metavar="TENSOR")
     parser.add_argument("--adapter", action="store_true")
     parser.add_argument("--attention", choices=("full", "mla", "sliding"), default="full")
+    parser.add_argument("--images", action="store_true")
     args = parser.parse_args()
 
     shape = Shape(args.layers, args.hidden)
@@ -196,6 +236,9 @@ def main() -> None:
         tensors, config = adapter(shape, args.seed, getattr(torch, args.dtype))
         save_file(tensors, folder / "adapter_model.safetensors", metadata={"format": "pt"})
         (folder / "adapter_config.json").write_text(json.dumps(config, indent=2) + "\n")
+        return
+    if args.images:
+        seeing_model(folder, args.seed)
         return
     if args.attention != "full":
         other_model(args.attention, args.seed).save_pretrained(folder)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -126,20 +127,18 @@ class Replica:
     def log(self) -> str:
         return self._log.read_text()
 
-    def ask(self, tokens: list[int], salt: str = "", count: int = 8, adapter: str = "") -> Answer:
-        """`adapter`: the folder of a LoRA adapter."""
-        return self.ask_all([tokens], salt=salt, count=count, adapter=adapter)[0]
+    def ask(self, tokens: list[int], count: int = 8, **more: Any) -> Answer:
+        """`more`: `salt`; `adapter`, the folder of a LoRA adapter; `images`, a number for each."""
+        return self.ask_all([tokens], count=count, **more)[0]
 
-    def ask_all(
-        self, prompts: list[list[int]], salt: str = "", count: int = 8, adapter: str = ""
-    ) -> list[Answer]:
+    def ask_all(self, prompts: list[list[int]], count: int = 8, **more: Any) -> list[Answer]:
         """All at once."""
-        answers = self.call("ask", prompts=prompts, salt=salt, count=count, adapter=adapter)
+        answers = self.call("ask", prompts=prompts, count=count, **more)
         return [Answer(**each) for each in answers]
 
     def start_asking(self, prompts: list[list[int]], count: int = 8) -> None:
         """`ask_all` whose answers `answers` waits for."""
-        self._send("ask", prompts=prompts, salt="", count=count)
+        self._send("ask", prompts=prompts, count=count)
 
     def answers(self) -> list[Answer]:
         return [Answer(**each) for each in self._receive()]
@@ -213,7 +212,12 @@ class _Engine:
         return get_kv_transfer_group().worker
 
     def begin(
-        self, prompts: list[list[int]], salt: str, count: int, adapter: str = ""
+        self,
+        prompts: list[list[int]],
+        count: int,
+        salt: str = "",
+        adapter: str = "",
+        images: Sequence[int] = (),
     ) -> list[str]:
         from vllm.lora.request import LoRARequest
 
@@ -227,6 +231,8 @@ class _Engine:
             prompt: dict[str, Any] = {"prompt_token_ids": tokens}
             if salt:
                 prompt["cache_salt"] = salt
+            if images:
+                prompt["multi_modal_data"] = {"image": [_image(number) for number in images]}
             params = self._params(temperature=0, max_tokens=count, logprobs=1, ignore_eos=True)
             self._engine.add_request(str(self._ids), prompt, params, lora_request=lora)
             ids.append(str(self._ids))
@@ -255,10 +261,8 @@ class _Engine:
                     }
         return [done[each] for each in ids if each in done]
 
-    def ask(
-        self, prompts: list[list[int]], salt: str, count: int, adapter: str = ""
-    ) -> list[dict[str, Any]]:
-        return self.finish(self.begin(prompts, salt, count, adapter))
+    def ask(self, **arguments: Any) -> list[dict[str, Any]]:
+        return self.finish(self.begin(**arguments))
 
     def step(self, count: int) -> int:
         """Steps of the engine; the number of requests that are unfinished after them."""
@@ -335,6 +339,13 @@ class _Engine:
 
     def numbers(self) -> dict[str, int]:
         return dict(vars(self._worker().numbers()))
+
+
+def _image(number: int) -> Any:
+    """Equal for equal numbers."""
+    from PIL import Image
+
+    return Image.frombytes("RGB", (224, 224), random.Random(number).randbytes(224 * 224 * 3))
 
 
 def main() -> None:

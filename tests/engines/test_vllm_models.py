@@ -1,4 +1,4 @@
-"""Other shapes of replicas: several workers, other kinds of attention, LoRA adapters."""
+"""Other shapes of replicas: several workers, other kinds of attention, LoRA adapters, images."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from make_model import IMAGE
 from replica import Replica, replicas
-from workload import at_rest, share, text
+from workload import Account, at_rest, share, text
 
 import nodes
 
@@ -100,3 +101,33 @@ def test_lora_adapters_share_with_their_own(
             assert again.cached == 0 and again.same(answers[one])
             assert "files changed since the engine began" in c.log()
             at_rest([node], [a, c])
+
+
+def test_images_are_shared_where_they_are_the_same(
+    make_model: Callable[..., Path], logs: Path
+) -> None:
+    rng = random.Random(1)
+    tokens = [*text(rng, 60), IMAGE, *text(rng, 50), IMAGE, *text(rng, 40)]  # of 256 tokens each
+    model = make_model("--images")
+    with nodes.cluster(2) as pando:
+        made = [
+            Replica(model, socket, logs / f"images-{name}.log", dtype="float32")
+            for name, socket in (("r", None), ("a", pando[0].socket), ("b", pando[1].socket))
+        ]
+        with replicas(*made) as (reference, a, b):
+            account = Account([a, b], pando)
+            seen = []
+            for images, at_b in (([1, 2], 640), ([1, 3], 256), ([3, 2], 0), ([2, 1], 0)):
+                if images == [1, 2]:
+                    first = a.ask(tokens, images=images)
+                    a.drain()
+                    assert first.cached == 0
+                got = b.ask(tokens, images=images)
+                b.drain()
+                reference.drain()
+                assert got.cached == at_b, images
+                assert got.same(reference.ask(tokens, images=images))
+                seen.append(tuple(got.logprobs))
+            assert len(set(seen)) == 4, "what the model sees matters to it"
+            at_rest(pando, [a, b])
+            assert account.agrees()["hit_peer"] == 640 + 256

@@ -24,7 +24,7 @@ def config(**changes: Any) -> Any:
         kv_transfer_config=transfer,
         speculative_config=None,
         parallel_config=parallel,
-        model_config=SimpleNamespace(runner_type="generate", use_mla=False),
+        model_config=SimpleNamespace(runner_type="generate", use_mla=False, multimodal_config=None),
         cache_config=SimpleNamespace(enable_prefix_caching=False),
         load_config=SimpleNamespace(load_format="auto"),
     )
@@ -61,6 +61,10 @@ def test_shares_in_the_usual_state() -> None:
         ({"parallel_config__decode_context_parallel_size": 2}, "context"),
         ({"model_config__runner_type": "pooling"}, "pooling"),
         ({"model_config__use_mla": True}, "reuses no prefixes"),
+        (
+            {"model_config__multimodal_config": SimpleNamespace(mm_processor_cache_gb=0)},
+            "--mm-processor-cache-gb",
+        ),
         ({"load_config__load_format": "dummy"}, "pando.identity"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("vllm.pando")
 
 _SCOPE_BYTES = 200  # a salt's own name up to here, then its digest
+_EXTRA_BYTES = 1000  # as it is up to here, then its digest: far below what the node takes
 _said: set[str] = set()
 
 
@@ -60,17 +62,22 @@ def _scope(salt: str | None) -> str:
         return ""
     if len(salt.encode()) <= _SCOPE_BYTES:
         return f"salt:{salt}"
-    return f"digest:{hashlib.blake2b(salt.encode(), digest_size=32).hexdigest()}"
+    return f"digest:{_digest(salt.encode()).hex()}"
 
 
 def _extras(request: Request, block_tokens: int, adapter: str) -> list[tuple[int, bytes]]:
     """The adapter's digest at the first block; at each block that items of other kinds than text
-    cover, their whole digests and where in it they begin.
+    cover, vLLM's own digests of these and where in it they begin.
     """
-    by_block: dict[int, list[str]] = {0: [f"lora:{adapter}"]} if adapter else {}
+    by_block: dict[int, list[object]] = {0: [["lora", adapter]]} if adapter else {}
     for item in request.mm_features:
         begin, length = item.mm_position.offset, item.mm_position.length
         for block in range(begin // block_tokens, (begin + length - 1) // block_tokens + 1):
-            text = f"{item.modality}:{item.identifier}@{begin - block * block_tokens}+{length}"
-            by_block.setdefault(block, []).append(text)
-    return [(block, "\0".join(texts).encode()) for block, texts in sorted(by_block.items())]
+            what = [item.modality, item.identifier, begin - block * block_tokens, length]
+            by_block.setdefault(block, []).append(what)
+    texts = ((block, json.dumps(by_block[block]).encode()) for block in sorted(by_block))
+    return [(block, text if len(text) <= _EXTRA_BYTES else _digest(text)) for block, text in texts]
+
+
+def _digest(text: bytes) -> bytes:
+    return hashlib.blake2b(text, digest_size=32).digest()

@@ -99,6 +99,16 @@ def why_not(config: VllmConfig, kv_cache: KVCacheConfig, settings: Settings) -> 
         return (
             "this model's latent attention (MLA) reuses no prefixes here: vLLM caches none itself"
         )
+    images = config.model_config.multimodal_config
+    if (
+        images is not None
+        and images.mm_processor_cache_gb == 0
+        and not config.cache_config.enable_prefix_caching
+    ):
+        return (
+            "images have no digests with neither --enable-prefix-caching nor "
+            "--mm-processor-cache-gb above 0: set one of them"
+        )
     if config.load_config.load_format == "dummy" and not settings.identity:
         return (
             "the weights are dummies, which have no digest: name them with "

@@ -18,7 +18,7 @@ from pando_kv import KvLayout
 from pando_kv.vllm import weights
 
 if TYPE_CHECKING:
-    from vllm.config import VllmConfig
+    from vllm.config import ModelConfig, VllmConfig
     from vllm.v1.kv_cache_interface import KVCacheSpec
 
     from pando_kv.vllm.settings import Settings
@@ -45,7 +45,8 @@ def model_fields(config: VllmConfig, spec: KVCacheSpec, settings: Settings) -> F
         ("model", os.path.basename(os.path.normpath(name)) if os.path.exists(name) else name),
         ("revision", str(model.revision or "")),
         ("weights", identity),
-        ("config", _digest_of(hf.to_dict())),
+        ("config", _digest_of(model.hf_config.to_dict())),
+        ("images", _images(model)),
         ("rope", _text(getattr(hf, "rope_parameters", None) or getattr(hf, "rope_scaling", None))),
         ("sliding_window", str(getattr(spec, "sliding_window", None))),
         ("dtype", str(model.dtype)),
@@ -55,6 +56,22 @@ def model_fields(config: VllmConfig, spec: KVCacheSpec, settings: Settings) -> F
         ("tensor_parallel", str(config.parallel_config.tensor_parallel_size)),
         ("lora", _lora(config)),
     ]
+
+
+def _images(model: ModelConfig) -> str:
+    """What images, sounds and videos are made into before the model sees them: vLLM's digests of
+    these (prompt.py has them) are of what was sent. The files are the processors' settings and
+    code, and others that are not worth telling apart.
+    """
+    if model.multimodal_config is None:
+        return "none"
+    folder = weights.local(model.model, model.revision)
+    files = {
+        file.name: hashlib.blake2b(file.read_bytes(), digest_size=16).hexdigest()
+        for pattern in ("*.json", "*.py")
+        for file in folder.glob(pattern)
+    }
+    return _digest_of({"settings": vars(model.multimodal_config), "files": files})
 
 
 def _lora(config: VllmConfig) -> str:
@@ -69,9 +86,15 @@ def _text(value: Any) -> str:
     return json.dumps(value, sort_keys=True, default=str)
 
 
-def _digest_of(hf: dict[str, Any]) -> str:
-    kept = {key: value for key, value in hf.items() if key not in _NOT_OF_THE_MODEL}
-    return hashlib.blake2b(_text(kept).encode(), digest_size=16).hexdigest()
+def _digest_of(values: dict[str, Any]) -> str:
+    return hashlib.blake2b(_text(_of_the_model(values)).encode(), digest_size=16).hexdigest()
+
+
+def _of_the_model(value: Any) -> Any:
+    """Without what a configuration, or one inside it, says of itself."""
+    if not isinstance(value, dict):
+        return value
+    return {k: _of_the_model(v) for k, v in value.items() if k not in _NOT_OF_THE_MODEL}
 
 
 class UnknownLayout(Exception):

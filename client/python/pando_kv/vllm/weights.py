@@ -72,14 +72,20 @@ def _windows(name: str, size: int, full: bool) -> Iterator[tuple[int, int]]:
         yield begin, begin + WINDOW
 
 
-def _files(model: str, revision: str | None) -> list[Path]:
+def local(model: str, revision: str | None) -> Path:
+    """Where `model` is on this machine: its folder, or its only file."""
     path = Path(model)
+    if path.exists():
+        return path
+    from huggingface_hub import snapshot_download
+
+    return Path(snapshot_download(model, revision=revision, local_files_only=True))
+
+
+def _files(model: str, revision: str | None) -> list[Path]:
+    path = local(model, revision)
     if path.is_file():
         return [path]
-    if not path.is_dir():
-        from huggingface_hub import snapshot_download
-
-        path = Path(snapshot_download(model, revision=revision, local_files_only=True))
     for pattern in ("*.safetensors", "*.bin", "*.pt", "*.gguf"):
         found = sorted(path.glob(pattern))
         if found:
