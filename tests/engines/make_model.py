@@ -182,7 +182,13 @@ def seeing_model(folder: Path, seed: int) -> None:
     )
     model = made.AutoModelForImageTextToText.from_config(config, dtype=torch.float32)
     model.model.multi_modal_projector.linear_2.weight.data *= 5
-    model.save_pretrained(folder)
+    tensors = {  # the tower's, as vLLM expects them
+        name.replace("vision_tower.", "vision_tower.vision_model."): tensor.clone()
+        for name, tensor in model.state_dict().items()
+    }
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    config.architectures = ["LlavaForConditionalGeneration"]
+    config.save_pretrained(folder)
     write_tokenizer(folder)
     made.LlavaProcessor(
         image_processor=made.CLIPImageProcessorPil(size={"shortest_edge": 224}, crop_size=224),
