@@ -1,7 +1,8 @@
 """The fields of a replica's space: all that shapes its KV. Nothing crosses between two spaces.
 
 The scheduler's side tells what the model is, each worker how its KV lies in memory; the node joins
-them. Two versions of vLLM are two spaces: their kernels may lay out KV differently.
+them. Two versions of vLLM are two spaces, for their kernels may lay out KV differently, unless
+EQUAL_VERSIONS has them.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 Fields = list[tuple[str, str]]
 
+# Versions of vLLM that are one space: each tuple names some of which each loads what the others
+# have stored, with answers equal to the bit (tests/engines run with each beside each). None yet.
+EQUAL_VERSIONS: tuple[tuple[str, ...], ...] = ()
+
 # What a configuration says of itself, not of the model.
 _NOT_OF_THE_MODEL = {"_name_or_path", "transformers_version", "architectures_path", "use_cache"}
 
@@ -40,7 +45,7 @@ def model_fields(config: VllmConfig, spec: KVCacheSpec, settings: Settings) -> F
         identity = weights.digest(source, model.revision, settings.full_digest)
     return [
         ("connector", "pando_kv.vllm 1"),
-        ("vllm", vllm.__version__),
+        ("vllm", _version(vllm.__version__)),
         ("torch", torch.__version__),
         ("model", os.path.basename(os.path.normpath(name)) if os.path.exists(name) else name),
         ("revision", str(model.revision or "")),
@@ -56,6 +61,10 @@ def model_fields(config: VllmConfig, spec: KVCacheSpec, settings: Settings) -> F
         ("tensor_parallel", str(config.parallel_config.tensor_parallel_size)),
         ("lora", _lora(config)),
     ]
+
+
+def _version(version: str) -> str:
+    return next((equal[0] for equal in EQUAL_VERSIONS if version in equal), version)
 
 
 def _images(model: ModelConfig) -> str:
