@@ -28,12 +28,21 @@ def wait_for(condition: Callable[[], bool], what: str, seconds: float = 20.0) ->
         time.sleep(0.005)
 
 
+def short_folder(prefix: str) -> Path:
+    """A new one, for sockets too: their paths have at most 107 bytes."""
+    made = tempfile.mkdtemp(prefix=prefix)
+    if len(made) > 60:
+        os.rmdir(made)
+        made = tempfile.mkdtemp(prefix=prefix, dir="/tmp")
+    return Path(made)
+
+
 class Node:
     """One pando-node of this machine. Ends with `close`."""
 
     def __init__(self, name: str = "node", slab: str = "512MiB", *flags: str) -> None:
         self.name = name
-        self.home = Path(tempfile.mkdtemp(prefix="pando-", dir="/tmp"))
+        self.home = short_folder("pando-")
         self.socket = f"unix:{self.home}/node.sock"
         self._command = [
             *("setpriv", "--pdeathsig", "TERM", "--"),  # ends with who started it
