@@ -14,11 +14,7 @@ HERE = Path(__file__).parent
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--long", action="store_true", help="many more requests, for an hour")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "unaccounted: a node misses some of its requests")
+    parser.addoption("--long", action="store_true", help="more answers, minutes of traffic, every step")
 
 
 @pytest.fixture(scope="session")

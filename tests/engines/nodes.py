@@ -56,7 +56,9 @@ class Node:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, *more: str) -> Node:
-        """Starts it, again too and with `more` flags, and waits until it is ready."""
+        """Starts it, again too and with `more` flags, and waits until it is ready, or has stopped
+        itself before (--pause-at).
+        """
         out = self.home / "out"
         env = {**os.environ, "UCX_TLS": "tcp"}
         with open(out, "wb") as stdout, open(self.home / "log", "ab") as log:
@@ -64,7 +66,10 @@ class Node:
             self._process = subprocess.Popen(command, stdout=stdout, stderr=log, env=env)
         process = self._process
         wait_for(
-            lambda: process.poll() is not None or out.read_bytes().startswith(b"pando-node ready"),
+            lambda: (
+                process.poll() is not None
+                or out.read_bytes().startswith((b"pando-node ready", b"paused"))
+            ),
             f"node {self.name} ready",
         )
         if process.poll() is not None:
@@ -111,6 +116,11 @@ class Node:
     def stopped(self) -> bool:
         """By a signal, as --pause-at does it."""
         return Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
+
+    def processor_s(self) -> float:
+        """What its threads have used of a processor."""
+        tasks = Path(f"/proc/{self.pid}/task").iterdir()
+        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
     def slab(self) -> list[Path]:
         """Its extents of 64 MiB, as files that can be read and written behind its back."""
@@ -162,16 +172,26 @@ def node(*flags: str, name: str = "node", slab: str = "512MiB") -> Iterator[Node
         one.close()
 
 
+def peers(count: int, slab: str = "512MiB") -> list[Node]:
+    """Nodes that are told of each other, and do not run yet."""
+    ports = free_ports(count)
+    all_peers = ",".join(f"127.0.0.1:{port}" for port in ports)
+    return [
+        Node(f"node-{i + 1}", slab, "--peer-listen", f"127.0.0.1:{port}", "--peers", all_peers)
+        for i, port in enumerate(ports)
+    ]
+
+
 @contextlib.contextmanager
 def cluster(count: int, slab: str = "512MiB") -> Iterator[list[Node]]:
     """Nodes that know each other."""
-    with contextlib.ExitStack() as stack:
-        ports = free_ports(count)
-        peers = ",".join(f"127.0.0.1:{port}" for port in ports)
-        nodes = []
-        for i, port in enumerate(ports):
-            flags = ("--peer-listen", f"127.0.0.1:{port}", "--peers", peers)
-            nodes.append(stack.enter_context(node(*flags, name=f"node-{i + 1}", slab=slab)))
-        for each in nodes:
+    made = peers(count, slab)
+    try:
+        for each in made:
+            each.start()
+        for each in made:
             each.text("peers", "--wait", "20")
-        yield nodes
+        yield made
+    finally:
+        for each in made:
+            each.close()

@@ -1,25 +1,20 @@
-"""One vLLM replica in a process of its own, engine and worker in it, driven step by step.
-
-As a program it is the replica: it reads a command a line (JSON) and answers with a line. `Replica`
-is the driver's end. Commands wait for nothing but the engine's own steps.
-"""
+"""One vLLM replica in a process of its own (engine.py), driven step by step from here."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 CHUNK = 128  # prefill chunk: hits that are multiples of it are equal to the bit (README there)
+CLIENTS_TOKENS = 16  # at most, of an answer to a client
 
 
 @dataclass(frozen=True)
@@ -89,7 +84,7 @@ class Replica:
                 "KILL",
                 "--",
                 sys.executable,
-                __file__,
+                str(Path(__file__).parent / "engine.py"),
                 json.dumps(arguments),
             ],
             stdin=subprocess.PIPE,
@@ -143,6 +138,18 @@ class Replica:
     def answers(self) -> list[Answer]:
         return [Answer(**each) for each in self._receive()]
 
+    def start_clients(
+        self, prompts: list[list[int]], clients: int, seconds: float, seed: int
+    ) -> None:
+        """So many clients ask random ones of the prompts, each one after another; every fifth time
+        one hangs up before its answer is there.
+        """
+        self._send("clients", prompts=prompts, clients=clients, seconds=seconds, seed=seed)
+
+    def served(self) -> list[tuple[int, list[int]]]:
+        """What came of `start_clients`: the number of the prompt, and its answer, whole."""
+        return [(number, tokens) for number, tokens in self._receive()]
+
     def drain(self) -> None:
         """Steps until nothing is left to copy; then drops the replica's own cache."""
         self.call("drain")
@@ -171,203 +178,3 @@ def replicas(*made: Replica) -> Iterator[tuple[Replica, ...]]:
     finally:
         for each in made:
             each.close()
-
-
-# ---- The replica itself
-
-
-class _Engine:
-    def __init__(self, arguments: dict[str, Any]) -> None:
-        from vllm import LLM, SamplingParams
-
-        self._params = SamplingParams
-        self._llm = LLM(**arguments)
-        self._engine = self._llm.llm_engine
-        self._core = self._engine.engine_core.engine_core
-        self._ids = 0
-        self._adapters: dict[str, int] = {}
-        self._here = arguments.get("tensor_parallel_size", 1) == 1  # else workers are processes
-
-    @property
-    def _connector(self) -> Any:
-        return self._core.scheduler.connector
-
-    def attach(self, seconds: float = 5) -> bool:
-        """Waits for the connector's sessions; without a node there are none."""
-        connector = self._connector
-        deadline = time.monotonic() + seconds
-        while connector is not None and connector.scheduler is not None:
-            connector.scheduler.poll()
-            states = [connector.scheduler.attached()]
-            if self._here:
-                states.append(self._worker().attached())
-            if all(states) or time.monotonic() > deadline:
-                return all(states)
-            time.sleep(0.02)
-        return False
-
-    def _worker(self) -> Any:
-        from vllm.distributed.kv_transfer import get_kv_transfer_group
-
-        return get_kv_transfer_group().worker
-
-    def begin(
-        self,
-        prompts: list[list[int]],
-        count: int,
-        salt: str = "",
-        adapter: str = "",
-        images: Sequence[int] = (),
-    ) -> list[str]:
-        from vllm.lora.request import LoRARequest
-
-        lora = None
-        if adapter:
-            number = self._adapters.setdefault(adapter, len(self._adapters) + 1)
-            lora = LoRARequest(f"adapter-{number}", number, adapter)
-        ids = []
-        for tokens in prompts:
-            self._ids += 1
-            prompt: dict[str, Any] = {"prompt_token_ids": tokens}
-            if salt:
-                prompt["cache_salt"] = salt
-            if images:
-                prompt["multi_modal_data"] = {"image": [_image(number) for number in images]}
-            params = self._params(temperature=0, max_tokens=count, logprobs=1, ignore_eos=True)
-            self._engine.add_request(str(self._ids), prompt, params, lora_request=lora)
-            ids.append(str(self._ids))
-        return ids
-
-    def finish(self, ids: list[str]) -> list[dict[str, Any]]:
-        begin = time.perf_counter()
-        done: dict[str, dict[str, Any]] = {}
-        first: dict[str, float] = {}
-        while self._engine.has_unfinished_requests():
-            for output in self._engine.step():
-                completion = output.outputs[0]
-                if completion.token_ids:
-                    first.setdefault(output.request_id, time.perf_counter() - begin)
-                if output.finished:
-                    done[output.request_id] = {
-                        "tokens": list(completion.token_ids),
-                        "logprobs": [
-                            each[token].logprob
-                            for token, each in zip(
-                                completion.token_ids, completion.logprobs or [], strict=True
-                            )
-                        ],
-                        "cached": output.num_cached_tokens or 0,
-                        "first_token_s": first[output.request_id],
-                    }
-        return [done[each] for each in ids if each in done]
-
-    def ask(self, **arguments: Any) -> list[dict[str, Any]]:
-        return self.finish(self.begin(**arguments))
-
-    def step(self, count: int) -> int:
-        """Steps of the engine; the number of requests that are unfinished after them."""
-        for _ in range(count):
-            self._engine.step()
-        return int(self._core.scheduler.get_num_unfinished_requests())
-
-    def step_until(self, what: str) -> bool:
-        """Steps until a request has `what` (loading, stores); False if all are done before."""
-        while self._engine.has_unfinished_requests():
-            tracks = self._connector.scheduler.tracks()
-            if any(getattr(t, what) for t in tracks):
-                return True
-            self._engine.step()
-        return False
-
-    def abort(self, ids: list[str]) -> None:
-        self._engine.abort_request(ids)
-
-    def drain(self) -> None:
-        deadline = time.monotonic() + 60
-        while self._core.scheduler.has_requests():
-            self._core.step_fn()
-            time.sleep(0.001)
-            if time.monotonic() > deadline:
-                raise RuntimeError("the engine still has requests")
-        connector = self._connector
-        if connector is not None and connector.scheduler is not None:
-            connector.scheduler.poll()
-            left = connector.scheduler.tracks()
-            if left:
-                raise RuntimeError(f"the connector still looks after {left}")
-        if not self._llm.reset_prefix_cache():
-            raise RuntimeError("the engine's cache could not be reset: some blocks are not free")
-
-    def counters(self) -> dict[str, float]:
-        values: dict[str, float] = {}
-        for metric in self._llm.get_metrics():
-            if hasattr(metric, "value"):
-                values[metric.name] = values.get(metric.name, 0) + metric.value
-                if source := metric.labels.get("source"):
-                    values[f"{metric.name}/{source}"] = metric.value
-        return values
-
-    def time_calls(self) -> None:
-        """From now on, what the connector's calls take on the scheduling thread is noted."""
-        scheduler = self._connector.scheduler
-        self._calls: list[tuple[str, float, float]] = []
-
-        def timed(name: str, call: Any) -> Any:
-            def run(*arguments: Any) -> Any:
-                wall, cpu = time.perf_counter(), time.thread_time()
-                result = call(*arguments)
-                took = time.perf_counter() - wall, time.thread_time() - cpu
-                self._calls.append((name, *took))
-                return result
-
-            return run
-
-        for name in ("matched", "admitted", "step", "ended", "finished"):
-            setattr(scheduler, name, timed(name, getattr(scheduler, name)))
-
-    def calls(self) -> dict[str, Any]:
-        """(name, seconds, seconds of the processor) each, and what this process used in all."""
-        calls, self._calls = self._calls, []
-        copies = 0.0
-        for task in Path("/proc/self/task").iterdir():
-            if (task / "comm").read_text() == "pando-copy\n":
-                copies += int((task / "schedstat").read_text().split()[0]) / 1e9
-        return {"calls": calls, "process_s": time.process_time(), "copy_thread_s": copies}
-
-    def close(self) -> None:
-        self._engine.engine_core.shutdown()
-
-    def numbers(self) -> dict[str, int]:
-        return dict(vars(self._worker().numbers()))
-
-
-def _image(number: int) -> Any:
-    """Equal for equal numbers."""
-    from PIL import Image
-
-    return Image.frombytes("RGB", (224, 224), random.Random(number).randbytes(224 * 224 * 3))
-
-
-def main() -> None:
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what vLLM prints is no answer
-    engine = _Engine(json.loads(sys.argv[1]))
-    attached = engine.attach()
-    print(json.dumps({"result": attached}), file=answers, flush=True)
-    for line in sys.stdin:
-        arguments = json.loads(line)
-        command = arguments.pop("command")
-        try:
-            answer = {"result": getattr(engine, command)(**arguments)}
-        except Exception as error:
-            import traceback
-
-            traceback.print_exc()
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(answer), file=answers, flush=True)
-        if command == "close":
-            os._exit(0)  # torch takes seconds to end
-
-
-if __name__ == "__main__":
-    main()

@@ -54,14 +54,13 @@ def cluster(small_model: Path, logs: Path) -> Iterator[Cluster]:
 
 
 @pytest.fixture(autouse=True)
-def _at_rest_after(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[None]:
+def _at_rest_after(cluster: Cluster) -> Iterator[None]:
     """Each test ends with nothing claimed and with accounts that agree."""
     at_rest(cluster.nodes, cluster.shared)
     account = Account(cluster.shared, cluster.nodes)
     yield
     at_rest(cluster.nodes, cluster.shared)
-    if "unaccounted" not in request.keywords:  # a node that is silent counts nothing
-        account.agrees()
+    account.agrees()
 
 
 def warm(replica: Replica, tokens: list[int]) -> Answer:
@@ -75,8 +74,9 @@ def warm(replica: Replica, tokens: list[int]) -> Answer:
 def test_equal_to_the_bit_cold_warm_on_the_host_and_from_the_other_node(
     cluster: Cluster, request: pytest.FixtureRequest
 ) -> None:
+    """Warm answers: documents x questions x replicas, 3 x 7 x 3 = 63; with --long 3 x 56 x 3."""
     rng = random.Random(1)
-    questions = 160 if request.config.getoption("--long") else 7
+    questions = 56 if request.config.getoption("--long") else 7
     answers = different = 0
     for _ in range(3):
         document = text(rng, CHUNK * rng.randrange(4, 9))
@@ -91,7 +91,7 @@ def test_equal_to_the_bit_cold_warm_on_the_host_and_from_the_other_node(
                 answers += 1
                 different += not got.same(reference)
     assert different == 0, f"{different} of {answers} warm answers"
-    assert answers >= 60
+    assert answers == 9 * questions
 
 
 @pytest.mark.parametrize("length", [1, 127, 128, 129, 255, 256, 257, 640, 1000])
@@ -182,22 +182,3 @@ def test_aborted_in_the_middle(cluster: Cluster, what: str) -> None:
     at_rest(cluster.nodes, cluster.shared)
     got = warm(cluster.c, [*tokens, 5])
     assert got.same(cluster.cold([*tokens, 5]))
-
-
-@pytest.mark.unaccounted
-def test_a_node_that_stops_costs_one_deadline(cluster: Cluster) -> None:
-    tokens = text(random.Random(11), 300)
-    reference = cluster.cold(tokens)
-    warm(cluster.a, tokens)
-    cluster.nodes[0].stop()
-    try:
-        waited = cluster.a.ask(tokens)
-        assert waited.same(reference) and waited.cached == 0
-        cluster.reference.drain()
-        cluster.reference.ask(tokens)
-        for tail in range(3):  # counts as absent until it answers
-            prompt = [*tokens, tail]
-            got = cluster.a.ask(prompt)
-            assert got.first_token_s < waited.first_token_s
-    finally:
-        cluster.nodes[0].go_on()

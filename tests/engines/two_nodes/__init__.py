@@ -1,0 +1,1 @@
+"""Tests with real engines on two nodes, on which everything may happen."""
