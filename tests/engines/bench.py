@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """What the connector gives and costs a real engine: time to the first token; its calls, its
-processor time, its copies.
+processor time, its copies; what a running request feels of a node that stops.
 
-bench.py [--requests 200] [--documents 5]      run by `tests/run engines --bench`
+bench.py [--documents 5] [--bursts 10] [--requests 100] [--rounds 5]
+
+Run by `tests/run engines --bench`: documents for the time to the first token, bursts of requests
+without hits, requests with hits, rounds in which a node stops.
 """
 
 from __future__ import annotations
@@ -14,43 +17,15 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
+from bench_costs import costs
+from bench_pauses import pauses
 from replica import Replica, replicas
 from workload import text
 
 import nodes
 
 HERE = Path(__file__).parent
-
-
-def percentile(values: list[float], share: float) -> float:
-    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
-
-
-def report(title: str, calls: dict[str, Any], before: dict[str, Any], requests: int) -> None:
-    taken = [seconds for _, seconds, _ in calls["calls"]]
-    print(f"{title}: {requests} requests, {len(taken)} calls on the scheduling thread")
-    for name in sorted({name for name, _, _ in calls["calls"]}):
-        each = [seconds * 1e6 for n, seconds, _ in calls["calls"] if n == name]
-        p50, p99 = percentile(each, 0.5), percentile(each, 0.99)
-        print(f"  {name:9} p50 {p50:7.0f} us   p99 {p99:7.0f} us   of {len(each)}")
-    p50, p99 = percentile(taken, 0.5) * 1e6, percentile(taken, 0.99) * 1e6
-    print(f"  all       p50 {p50:7.0f} us (goal 150)   p99 {p99:7.0f} us (goal 1,000)")
-    cpu = sum(seconds for _, _, seconds in calls["calls"])
-    copies = calls["copy_thread_s"] - before["copy_thread_s"]
-    process = calls["process_s"] - before["process_s"]
-    print(
-        f"  processor: calls {cpu:.3f} s, {100 * cpu / process:.2f} % of the engine's "
-        f"{process:.1f} s (goal 1 %); the copy thread, copies included, {copies:.3f} s"
-    )
-
-
-def play(replica: Replica, prompts: list[list[int]]) -> None:
-    for prompt in prompts:
-        replica.drain()
-        replica.ask(prompt, count=4)
-    replica.drain()
 
 
 def first_tokens(folder: Path, documents: int) -> None:
@@ -112,56 +87,19 @@ def make_model(folder: Path, layers: int, hidden: int) -> Path:
     return folder
 
 
-def costs(folder: Path, count: int) -> None:
-    """One replica, one node."""
-    rng = random.Random(1)
-    model = make_model(folder / "model", layers=4, hidden=256)
-    with nodes.node(slab="1GiB") as one:
-        made = Replica(model, one.socket, folder / "log", dtype="float32")
-        with replicas(made) as (replica,):
-            document = text(rng, 3840)
-            replica.ask(document)
-            replica.call("time_calls")
-            before = replica.call("calls")
-            play(replica, [text(rng, 1024) for _ in range(count // 4)])
-            nothing = replica.call("calls")
-            report("no hits, 1,024 tokens", nothing, before, count // 4)
-            before = nothing
-            play(replica, [document + text(rng, 20) for _ in range(count)])
-            report("3,840 tokens shared", replica.call("calls"), before, count)
-            numbers = replica.call("numbers")
-            for kind in ("load", "store"):
-                rate = numbers[f"{kind}_bytes"] / max(numbers[f"{kind}_ns"], 1)
-                mib = numbers[f"{kind}_bytes"] / 2**20
-                print(f"{kind}s: {mib:.0f} MiB at {rate:.2f} GB/s, checksums included")
-    rates = statistics.median(memory_rates(document_bytes=3840 * 4096))
-    print(f"memcpy of pieces of 128 KiB, as many bytes: {rates:.2f} GB/s")
-
-
-def memory_rates(document_bytes: int) -> list[float]:
-    import time
-
-    piece = 128 << 10
-    source = bytearray(document_bytes)
-    target = memoryview(bytearray(document_bytes))
-    view = memoryview(source)
-    rates = []
-    for _ in range(20):
-        begin = time.perf_counter()
-        for offset in range(0, document_bytes, piece):
-            target[offset : offset + piece] = view[offset : offset + piece]
-        rates.append(document_bytes / (time.perf_counter() - begin) / 1e9)
-    return rates
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--requests", type=int, default=200)
     parser.add_argument("--documents", type=int, default=5)
+    parser.add_argument("--bursts", type=int, default=10)
+    parser.add_argument("--requests", type=int, default=100)
+    parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="pando-bench-") as name:
-        first_tokens(Path(name), args.documents)
-        costs(Path(name), args.requests)
+        folder = Path(name)
+        first_tokens(folder, args.documents)
+        model = make_model(folder / "model", layers=4, hidden=256)
+        costs(model, folder, args.bursts, args.requests)
+        pauses(model, folder, args.rounds)
 
 
 if __name__ == "__main__":
