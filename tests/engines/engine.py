@@ -108,7 +108,7 @@ class _Engine(Timing):
         while True:
             while len(asked) < clients and time.monotonic() < end:
                 number = rng.randrange(len(prompts))
-                (name,) = self.begin([prompts[number]], "", rng.randrange(1, CLIENTS_TOKENS + 1))
+                (name,) = self.begin([prompts[number]], rng.randrange(1, CLIENTS_TOKENS + 1))
                 asked[name] = number
                 if rng.randrange(5) == 0:
                     patience[name] = rng.randrange(1, 40)
@@ -136,7 +136,7 @@ class _Engine(Timing):
         pauses, connector, begin = [], 0.0, time.perf_counter()
         for number in range(steps):
             if number % apart == 0 and others:
-                self.begin([others.pop()], "", 1)
+                self.begin([others.pop()], 1)
             first = len(self._calls)
             outputs = self._engine.step()
             connector += sum(seconds for _, seconds, _ in self._calls[first:])
