@@ -125,7 +125,8 @@ class Node:
     def slab(self) -> list[Path]:
         """Its extents of 64 MiB, as files that can be read and written behind its back."""
         files = Path(f"/proc/{self.pid}/fd").iterdir()
-        return [f for f in files if "memfd:" in os.readlink(f) and f.stat().st_size == 1 << 26]
+        extents = [f for f in files if "memfd:" in os.readlink(f) and f.stat().st_size == 1 << 26]
+        return list({f.stat().st_ino: f for f in extents}.values())  # a node of several has two fds
 
     def text(self, *command: str) -> str:
         """What `pandoctl COMMAND` prints."""
