@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--long", action="store_true", help="more answers, minutes of traffic, every step")
+    parser.addoption("--long", action="store_true", help="more answers, minutes, every step")
 
 
 @pytest.fixture(scope="session")
