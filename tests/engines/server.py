@@ -39,11 +39,14 @@ class Server:
         name: str,
         model: Path,
         transfer: dict[str, Any] | None,
-        core: int,
+        cores: int | str,
         log: Path,
         python: str = sys.executable,
+        flags: tuple[str, ...] = (),
     ) -> None:
-        """`transfer`: as --kv-transfer-config has it; None: without connector."""
+        """`transfer`: as --kv-transfer-config has it; None: without connector. `cores`: as
+        VLLM_CPU_OMP_THREADS_BIND has them.
+        """
         self.name, self._log = name, log
         (self._port,) = nodes.free_ports(1)
         command = [
@@ -55,6 +58,7 @@ class Server:
             *("--max-num-batched-tokens", str(BLOCK), "--max-model-len", "8192"),
             *("--max-num-seqs", "8", "--kv-cache-memory-bytes", str(1 << 29)),
             "--enable-prompt-tokens-details",
+            *flags,
         ]
         if transfer is not None:
             command += ["--kv-transfer-config", json.dumps(transfer)]
@@ -64,7 +68,7 @@ class Server:
             "TRANSFORMERS_OFFLINE": "1",
             "VLLM_NO_USAGE_STATS": "1",
             "VLLM_SERVER_DEV_MODE": "1",  # to drop a server's own cache
-            "VLLM_CPU_OMP_THREADS_BIND": str(core),
+            "VLLM_CPU_OMP_THREADS_BIND": str(cores),
             "TMPDIR": str(log.parent),  # what a server leaves there ends with that folder
         }
         with open(log, "wb") as out:
@@ -84,7 +88,8 @@ class Server:
             time.sleep(0.2)
         raise SystemExit(f"{self.name} does not serve:\n{self._log.read_text()[-4000:]}")
 
-    def ask(self, prompt: list[int]) -> Answer:
+    def ask(self, prompt: list[int], rank: int | None = None) -> Answer:
+        """`rank`: of a server with several engines, which one."""
         body = {
             "model": "model",
             "prompt": prompt,
@@ -97,7 +102,8 @@ class Server:
         }
         answer = Answer()
         begin = time.perf_counter()
-        with self._http.stream("POST", "/v1/completions", json=body) as response:
+        headers = {} if rank is None else {"X-data-parallel-rank": str(rank)}
+        with self._http.stream("POST", "/v1/completions", json=body, headers=headers) as response:
             if response.status_code != 200:
                 raise SystemExit(f"{self.name}: {response.read().decode()[:500]}")
             for line in response.iter_lines():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 import torch
 from make_model import IMAGE
 from replica import Replica, replicas
+from server import Server, through_pando
 from workload import Account, at_rest, share, text
 
 import nodes
@@ -32,6 +34,34 @@ def test_tensor_parallel_replicas_share_their_shards(small_model: Path, logs: Pa
             share(pando, a, b)
             spaces = [space for node in pando for space in node.status()["spaces"]]
             assert [space["shards"] for space in spaces] == [2, 2]
+
+
+def test_data_parallel_engines_of_one_server_share(small_model: Path, logs: Path) -> None:
+    tokens = text(random.Random(1), 600)
+    with nodes.node() as node:
+        flags = ("--data-parallel-size", "2")
+        transfer = through_pando(node.socket)
+        server = Server("dp2", small_model, transfer, "0|1", logs / "dp2.log", flags=flags)
+        try:
+            server.ready()
+            first = server.ask(tokens, rank=0)
+            assert first.cached == 0
+            nodes.wait_for(lambda: node.status()["pages"]["committed"] == 4, "stored")
+            got = server.ask(tokens, rank=1)
+            assert got.cached == 512 and got.same(first)
+        finally:
+            Server.end_all([server], 20)
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="it needs g++: vLLM compiles the model")
+def test_compiled_models_share(small_model: Path, logs: Path) -> None:
+    with nodes.cluster(2) as pando:
+        made = [
+            Replica(small_model, node.socket, logs / f"compiled-{name}.log", enforce_eager=False)
+            for name, node in zip("ab", pando, strict=True)
+        ]
+        with replicas(*made) as (a, b):
+            share(pando, a, b)
 
 
 def test_latent_attention_is_shared_where_vllm_reuses_prefixes_of_it(
