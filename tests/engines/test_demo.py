@@ -36,6 +36,9 @@ class Demo:
         self.pid, self._terminal = pty.fork()
         if self.pid == 0:
             os.environ[MARK], os.environ["TMPDIR"] = self._mark, str(folder)
+            signal.signal(
+                signal.SIGINT, signal.SIG_DFL
+            )  # ignored where tests run in the background
             os.execv(command[0], command)
 
     def prints(self, pattern: str, seconds: float) -> None:

@@ -20,10 +20,13 @@ import nodes
 SHAPE = ("--layers", "4", "--hidden", "256")
 
 
-@pytest.mark.skipif(
+needs_four_cores = pytest.mark.skipif(
     (os.cpu_count() or 1) < 4,
     reason="it needs 4 cores: vLLM's workers spin, and a node beside them gets none (vllm.md)",
 )
+
+
+@needs_four_cores
 def test_tensor_parallel_replicas_share_their_shards(small_model: Path, logs: Path) -> None:
     with nodes.cluster(2) as pando:
         made = [
@@ -36,6 +39,7 @@ def test_tensor_parallel_replicas_share_their_shards(small_model: Path, logs: Pa
             assert [space["shards"] for space in spaces] == [2, 2]
 
 
+@needs_four_cores
 def test_data_parallel_engines_of_one_server_share(small_model: Path, logs: Path) -> None:
     tokens = text(random.Random(1), 600)
     with nodes.node() as node:
