@@ -18,6 +18,7 @@ import httpx
 import nodes
 
 BLOCK = 128
+OWN_SEGMENTS = ("/dev/shm/psm_", "/dev/shm/sem.mp-")  # as Python names them
 START_SECONDS = 300
 
 
@@ -125,9 +126,22 @@ class Server:
     def _close(self, deadline: float) -> None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=max(0, deadline - time.monotonic()))
+        segments = self._segments()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        for segment in segments:
+            segment.unlink(missing_ok=True)
+
+    def _segments(self) -> set[Path]:
+        """The shared memory that processes of its group have mapped, and would have unlinked."""
+        found = set()
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if os.getpgid(int(process.name)) == self._process.pid:
+                    words = (process / "maps").read_text().split()
+                    found |= {Path(word) for word in words if word.startswith(OWN_SEGMENTS)}
+        return found
 
     @staticmethod
     def end_all(servers: Iterable[Server], seconds: float) -> None:
