@@ -11,9 +11,8 @@
 //     is empty. So a search goes from the home up to the first hash that is not smaller, and a
 //     segment is copied into a larger one in one pass.
 //  2. A segment has about kEntriesPerSegment entries, and an operation copies at most two of them.
-//  3. Places are 12 bytes and between 0.47 and 0.69 of them are used while the table grows: fuller,
-//  a
-//     search for the next empty place would run out of what was fetched ahead.
+//  3. Places are 12 bytes and between 0.47 and 0.69 of them are used while the table grows:
+//     fuller, a search for the next empty place would run out of what was fetched ahead.
 //
 // A hash of all ones marks an empty place; the key that mixes to it shares the place of the hash
 // below (one pair of all 2^64 keys). When memory cannot be had segments are not split, an insertion
