@@ -121,11 +121,12 @@ TEST_F(WireFuzzTest, ALyingRequester) {
       << "the liar took pages of a grant it does not know";
   pair_->owner->Revoke({3, 4});
   ASSERT_TRUE(Await([&] { return pair_->owner_heard.grants.size() == 1; }));
-  uint32_t pages = 0;
+  uint32_t pages = 0, together = 0;
   for (const RawMessage& message : liar_.got) {
     if (message.id != wire::kPagesId) continue;
     const auto come = wire::ParsePages(message.header, message.payload.size());
     ASSERT_TRUE(come);
+    together += come->pages.size() > 1;
     auto at = message.payload.begin();
     for (const wire::PageEntry& page : come->pages) {
       ++pages;
@@ -135,6 +136,7 @@ TEST_F(WireFuzzTest, ALyingRequester) {
     }
   }
   EXPECT_GT(pages, 0u);
+  EXPECT_GT(together, 0u) << "small pages of one ask go in one message";
   EXPECT_GT(pair_->owner->counters().messages_refused, 0u);
   EXPECT_GT(pair_->owner->counters().refused_pages, 0u);
 }
