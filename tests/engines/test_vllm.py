@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 from replica import CHUNK, Answer, Replica, replicas
-from workload import Account, Tree, at_rest, text
+from workload import Account, Tree, at_rest, text, warm
 
 import nodes
 
@@ -61,14 +61,6 @@ def _at_rest_after(cluster: Cluster) -> Iterator[None]:
     yield
     at_rest(cluster.nodes, cluster.shared)
     account.agrees()
-
-
-def warm(replica: Replica, tokens: list[int]) -> Answer:
-    """From Pando alone: the replica's own cache is dropped before and after."""
-    replica.drain()
-    answer = replica.ask(tokens)
-    replica.drain()
-    return answer
 
 
 def test_equal_to_the_bit_cold_warm_on_the_host_and_from_the_other_node(

@@ -5,13 +5,21 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from replica import CHUNK, Replica
+from replica import CHUNK, Answer, Replica
 
 import nodes
 
 
 def text(rng: random.Random, tokens: int) -> list[int]:
     return [rng.randrange(256) for _ in range(tokens)]
+
+
+def warm(replica: Replica, tokens: list[int]) -> Answer:
+    """From Pando alone: the replica's own cache is dropped before and after."""
+    replica.drain()
+    answer = replica.ask(tokens)
+    replica.drain()
+    return answer
 
 
 class Tree:
@@ -114,9 +122,8 @@ def share(pando: Sequence[nodes.Node], a: Replica, b: Replica) -> None:
         a.drain()
         assert cold.cached == 0
         for replica in (a, b):
-            warm = replica.ask(tokens)
-            replica.drain()
-            assert warm.cached == 5 * CHUNK
-            assert warm.same(cold)
+            got = warm(replica, tokens)
+            assert got.cached == 5 * CHUNK
+            assert got.same(cold)
     at_rest(pando, [a, b])
     assert account.agrees()["hit_peer"] == 3 * 5 * CHUNK

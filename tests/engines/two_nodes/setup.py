@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from replica import Answer, Replica, replicas
+from replica import Replica, replicas
 
 import nodes
 from nodes import Node
@@ -101,11 +101,3 @@ def two_nodes(model: Path, other_weights: Path, logs: Path) -> Iterator[Setup]:
     finally:
         for node in pando:
             node.close()
-
-
-def warm(replica: Replica, tokens: list[int]) -> Answer:
-    """With nothing in its own cache, before and after."""
-    replica.drain()
-    answer = replica.ask(tokens)
-    replica.drain()
-    return answer

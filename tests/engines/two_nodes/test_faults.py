@@ -9,10 +9,10 @@ import random
 from pathlib import Path
 
 import pytest
-from workload import Account, Tree, at_rest, text
+from workload import Account, Tree, at_rest, text, warm
 
 import nodes
-from two_nodes.setup import BLOCK, Setup, warm
+from two_nodes.setup import BLOCK, Setup
 
 PAGE = 4 * 2 * BLOCK * 2 * 64 * 4  # layers, heads, tokens, keys and values, dimension, bytes
 
