@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "transfer/ucx/listen_address.h"
+#include "transfer/ucx/ucx_defaults.h"
 #include "transfer/ucx/wire.h"
 
 namespace pando {
@@ -26,6 +27,7 @@ ucs_status_t OnMessage(void* peer, const void* header, size_t header_bytes, void
 }  // namespace
 
 RawPeer::RawPeer() {
+  transfer::SetUcxDefaults();
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES;
   params.features = UCP_FEATURE_AM;

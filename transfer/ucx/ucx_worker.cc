@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "radix/base/check.h"
 #include "transfer/ucx/listen_address.h"
+#include "transfer/ucx/ucx_defaults.h"
 
 namespace pando::transfer {
 namespace {
@@ -16,7 +17,6 @@ namespace {
 constexpr unsigned kAskMessage = wire::kAskId;
 constexpr unsigned kPagesMessage = wire::kPagesId;
 constexpr unsigned kRefusalMessage = wire::kRefusalId;
-constexpr const char* kTcpSegment = "2112k";
 constexpr size_t kRendezvousFromTcp = (2u << 20) + 1;
 constexpr size_t kRendezvousFromElsewhere = 64u << 10;  // no copy where hardware moves the bytes
 constexpr Nanos kTellEvery = 5'000'000;
@@ -56,14 +56,7 @@ absl::Status UcxWorker::Open() {
 }
 
 absl::Status UcxWorker::OpenContext() {
-  // A page and its header in one segment: no piece of it is copied twice. (The default of 8 KiB has
-  // half the throughput.) No PUT over TCP: its acknowledgement aborts the process when it comes for
-  // an endpoint that failed meanwhile (UCX 1.13, tcp_ep.c). The operator's own values stand.
-  ::setenv("UCX_TCP_TX_SEG_SIZE", kTcpSegment, 0);
-  ::setenv("UCX_TCP_RX_SEG_SIZE", kTcpSegment, 0);
-  ::setenv("UCX_TCP_PUT_ENABLE", "n", 0);
-  // A node that is started again gets its port back at once.
-  ::setenv("UCX_TCP_CM_REUSEADDR", "y", 0);
+  SetUcxDefaults();
   // UCX listens on a port of its own on every device that it uses: not beyond loopback unless
   // asked.
   const std::optional<SocketAddress> listen = ParseAddress(options_.listen);
