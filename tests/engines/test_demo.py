@@ -119,7 +119,7 @@ def answering(demo: Demo) -> None:
     ("moment", "end", "expected"),
     [
         (installing, Demo.interrupt, 130),
-        (starting, Demo.interrupt, 130),
+        pytest.param(starting, Demo.interrupt, 130, marks=pytest.mark.long),
         (answering, Demo.terminate, 143),
     ],
 )

@@ -57,6 +57,7 @@ def test_data_parallel_engines_of_one_server_share(small_model: Path, logs: Path
             Server.end_all([server], 20)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("g++") is None, reason="it needs g++: vLLM compiles the model")
 def test_compiled_models_share(small_model: Path, logs: Path) -> None:
     with nodes.cluster(2) as pando:
