@@ -86,6 +86,7 @@ def test_equal_to_the_bit_cold_warm_on_the_host_and_from_the_other_node(
     assert answers == 9 * questions
 
 
+# FAULTS A9
 @pytest.mark.parametrize("length", [1, 127, 128, 129, 255, 256, 257, 640, 1000])
 def test_prompts_of_all_lengths_leave_one_token_to_compute(cluster: Cluster, length: int) -> None:
     tokens = text(random.Random(length), length)
@@ -121,6 +122,7 @@ def test_the_next_turn_begins_with_blocks_that_filled_while_decoding(cluster: Cl
     assert got.same(cluster.reference.ask(follow))
 
 
+# FAULTS A2
 def test_salts_share_with_nobody_else(cluster: Cluster) -> None:
     tokens = text(random.Random(6), 600)
     reference = cluster.cold(tokens)
@@ -162,6 +164,7 @@ def test_a_tree_of_shared_parts(cluster: Cluster, request: pytest.FixtureRequest
     assert hits > 0
 
 
+# FAULTS B2, B3
 @pytest.mark.parametrize("what", ["loading", "stores"])
 def test_aborted_in_the_middle(cluster: Cluster, what: str) -> None:
     tokens = text(random.Random(what), 2048)

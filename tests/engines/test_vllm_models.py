@@ -26,6 +26,7 @@ needs_four_cores = pytest.mark.skipif(
 )
 
 
+# FAULTS B5
 @needs_four_cores
 def test_tensor_parallel_replicas_share_their_shards(small_model: Path, logs: Path) -> None:
     with nodes.cluster(2) as pando:
@@ -104,6 +105,7 @@ def test_sliding_windows_stand_aside(make_model: Callable[..., Path], logs: Path
             stands_aside(replica, node, "only full attention is supported")
 
 
+# FAULTS A1
 def test_lora_adapters_share_with_their_own(
     small_model: Path, make_model: Callable[..., Path], logs: Path
 ) -> None:
@@ -138,6 +140,7 @@ def test_lora_adapters_share_with_their_own(
             at_rest([node], [a, c])
 
 
+# FAULTS A6
 def test_images_are_shared_where_they_are_the_same(
     make_model: Callable[..., Path], logs: Path
 ) -> None:

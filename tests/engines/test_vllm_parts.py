@@ -104,6 +104,7 @@ def test_refuses_settings_by_name(key: str, value: object) -> None:
         settings.read_settings({key: value})
 
 
+# FAULTS A5
 def test_weights_that_differ_in_one_tensor_differ(make_model: Callable[..., Path]) -> None:
     small = ("--layers", "2", "--hidden", "128")
     model = make_model(*small)
@@ -152,6 +153,7 @@ def adapter(path: Path, number: int = 1, in_place: bool = False) -> Any:
     )
 
 
+# FAULTS A1
 def test_equal_adapters_have_equal_digests_in_any_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,6 +164,7 @@ def test_equal_adapters_have_equal_digests_in_any_folder(
     assert lora.Adapters(True).digest(adapter(paths[0])) == a1  # too small for windows
 
 
+# FAULTS A1
 def test_adapters_that_may_have_changed_have_no_digest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,6 +183,7 @@ def test_adapters_that_may_have_changed_have_no_digest(
     assert adapters.digest(adapter(tmp_path / "none", number=3)) == ""
 
 
+# FAULTS A4
 def test_a_layout_that_names_other_memory_is_found() -> None:
     caches = {name: torch.zeros(5, 2, 32, 8) for name in "ab"}
     right = space.layout(caches, 5)

@@ -53,6 +53,7 @@ def test_images_belong_to_the_blocks_that_they_cover() -> None:
     assert list(extras(image("a", 3, 5), image("b", 100, 5))) == [0, 3]
 
 
+# FAULTS A6
 def test_equal_images_at_equal_places_and_no_others_are_equal() -> None:
     one = extras(image("a", 3, 20))
     assert one == extras(image("a", 3, 20))
@@ -142,6 +143,7 @@ def test_prompts_of_embeddings_are_not_shared_and_said_once(
     assert prompt.describe(request(), BLOCK, ADAPTERS) is not None
 
 
+# FAULTS A4, A6
 def test_models_that_make_something_else_of_images_are_of_other_spaces(tmp_path: Path) -> None:
     (tmp_path / "preprocessor_config.json").write_text('{"image_mean": [0, 0, 0]}')
 

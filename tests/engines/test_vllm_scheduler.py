@@ -121,6 +121,7 @@ def test_answers_that_came_during_a_long_step_are_in_time(node: nodes.Node) -> N
     nodes.wait_for(lambda: node.status()["leases"] == 0, "the unused claim given back")
 
 
+# FAULTS D1
 def test_a_silent_node_is_asked_by_one_request(node: nodes.Node) -> None:
     rig = Rig(node, "silent")
     node.stop()
@@ -171,6 +172,7 @@ def test_requests_that_come_at_once_do_not_all_wait_for_a_silent_node(node: node
     nodes.wait_for(settled, "what came too late settled")
 
 
+# FAULTS C10
 def test_what_comes_too_late_is_given_back_by_the_next_step(node: nodes.Node) -> None:
     rig = Rig(node, "late")
     request: Any = Request("r", list(range(64)))
@@ -194,6 +196,7 @@ def test_what_comes_too_late_is_given_back_by_the_next_step(node: nodes.Node) ->
     nodes.wait_for(given_back, "the late claim given back")
 
 
+# FAULTS D6
 def test_blocks_do_not_wait_for_pages_that_never_come(node: nodes.Node) -> None:
     rig = Rig(node, "never")
     request: Any = Request("r", list(range(64)))
@@ -213,6 +216,7 @@ def test_blocks_do_not_wait_for_pages_that_never_come(node: nodes.Node) -> None:
     rig.side.poll()
 
 
+# FAULTS C1, F1
 def test_a_preempted_request_gives_its_claims_back_and_is_counted_once(node: nodes.Node) -> None:
     rig = Rig(node, "preempted")
     request: Any = Request("r", list(range(64)))

@@ -52,6 +52,7 @@ def spaces(engine: VllmConfig, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call
             session.close()
 
 
+# FAULTS A4
 def test_two_versions_are_two_spaces(spaces: Callable[..., int]) -> None:
     assert spaces("0.32.0", "0.32.0") == 1
     assert spaces("0.32.1") == 2

@@ -17,6 +17,7 @@ from two_nodes.setup import BLOCK, Setup
 PAGE = 4 * 2 * BLOCK * 2 * 64 * 4  # layers, heads, tokens, keys and values, dimension, bytes
 
 
+# FAULTS C4
 def test_without_a_node_and_with_one_that_comes_later(setup: Setup) -> None:
     tokens = text(random.Random(1), 300)
     (expected,) = setup.alone([tokens])
@@ -29,6 +30,7 @@ def test_without_a_node_and_with_one_that_comes_later(setup: Setup) -> None:
     at_rest(setup.nodes, setup.shared)
 
 
+# FAULTS A5
 def test_other_weights_of_the_same_name_are_another_space(setup: Setup) -> None:
     setup.up()
     tokens = text(random.Random(2), 300)
@@ -40,6 +42,7 @@ def test_other_weights_of_the_same_name_are_another_space(setup: Setup) -> None:
     assert len(setup.node.status()["spaces"]) == 2
 
 
+# FAULTS B3
 def test_preempted_requests_answer_as_alone(setup: Setup) -> None:
     setup.up()
     rng = random.Random(3)
@@ -80,6 +83,7 @@ def write_page(page: tuple[Path, int], content: bytes) -> None:
         extent.write(content)
 
 
+# FAULTS B4, F6
 def test_a_flipped_bit_in_any_page_is_found_and_computed_again(setup: Setup) -> None:
     setup.up()
     rng = random.Random(6)
@@ -101,6 +105,7 @@ def test_a_flipped_bit_in_any_page_is_found_and_computed_again(setup: Setup) -> 
         pages = pages[: i + 1] + [p for p in stored_pages(setup.node) if p not in pages[: i + 1]]
 
 
+# FAULTS B4, G4
 def test_swapped_pages_are_found(setup: Setup) -> None:
     setup.up()
     tokens = text(random.Random(7), 200)
@@ -115,6 +120,7 @@ def test_swapped_pages_are_found(setup: Setup) -> None:
     at_rest(setup.nodes, setup.shared)
 
 
+# FAULTS D2
 def test_restarts_under_traffic(setup: Setup, request: pytest.FixtureRequest) -> None:
     setup.up()
     rng = random.Random(9)

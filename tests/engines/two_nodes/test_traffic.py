@@ -65,6 +65,7 @@ def all_steps() -> list[str]:
     return [step for step in steps if step not in ELSEWHERE]
 
 
+# FAULTS C4
 def test_a_node_killed_at_each_step_changes_no_answer(
     setup: Setup, request: pytest.FixtureRequest
 ) -> None:
@@ -93,6 +94,7 @@ def test_a_node_killed_at_each_step_changes_no_answer(
     at_rest(setup.nodes, setup.shared)
 
 
+# FAULTS D1
 def test_a_node_that_stops_costs_one_request_its_deadline(setup: Setup) -> None:
     setup.up()
     rng = random.Random(11)
@@ -120,6 +122,7 @@ def test_a_node_that_stops_costs_one_request_its_deadline(setup: Setup) -> None:
     assert all(answer.cached == BLOCK for answer in setup.b.ask_all(prompts))
 
 
+# FAULTS D1
 def test_loads_that_wait_when_a_node_stops_wait_for_one_deadline_together(setup: Setup) -> None:
     rng = random.Random(12)
     document = text(rng, 4 * BLOCK)
