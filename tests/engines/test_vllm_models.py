@@ -73,15 +73,24 @@ def test_compiled_models_share(small_model: Path, logs: Path) -> None:
 def test_latent_attention_is_shared_where_vllm_reuses_prefixes_of_it(
     make_model: Callable[..., Path], logs: Path
 ) -> None:
-    """MLA: one latent vector a token and layer. Without AMX vLLM's kernels begin at token 0."""
+    """MLA: one latent vector a token and layer.
+
+    vLLM's kernels for AMX take no float32; those without AMX begin at token 0.
+    """
     model = make_model("--attention", "mla")
+    amx = torch.cpu._is_amx_tile_supported()
     with nodes.cluster(2) as pando:
         made = [
-            Replica(model, node.socket, logs / f"mla-{name}.log", dtype="float32")
+            Replica(
+                model,
+                node.socket,
+                logs / f"mla-{name}.log",
+                dtype="bfloat16" if amx else "float32",
+            )
             for name, node in zip("ab", pando, strict=True)
         ]
         with replicas(*made) as (a, b):
-            if torch.cpu._is_amx_tile_supported():
+            if amx:
                 share(pando, a, b)
             else:
                 stands_aside(a, pando[0], "reuses no prefixes here")
