@@ -26,14 +26,15 @@ from workload import text
 import nodes
 
 HERE = Path(__file__).parent
+LAYERS = 8
+TOKEN_BYTES = LAYERS * 2 * 3 * 64 * 4  # K and V, 3 heads of 64, float32
 
 
-def first_tokens(folder: Path, documents: int) -> None:
+def first_tokens(model: Path, folder: Path, documents: int) -> None:
     """45 MiB of KV a document: computed, from the engine's own cache, from its node's, from the
     other node's.
     """
     tokens, rng = 3840, random.Random(2)
-    model = make_model(folder / "wide", layers=8, hidden=384)
     millis: dict[str, list[float]] = {"cold": [], "local": [], "replica": [], "node": []}
     with nodes.cluster(2, slab="1GiB") as pando:
         made = [
@@ -66,7 +67,7 @@ def first_tokens(folder: Path, documents: int) -> None:
                 a.drain()
                 b.drain()
     median = {kind: statistics.median(each) for kind, each in millis.items()}
-    size = tokens * 2 * 3 * 64 * 4 * 8 / 2**20
+    size = tokens * TOKEN_BYTES / 2**20
     print(f"first token, {tokens} tokens shared, {size:.0f} MiB, {documents} documents, medians:")
     print(f"  cold {median['cold']:.0f} ms, vLLM's own cache {median['local']:.0f} ms")
     for kind, goal, what in (
@@ -81,8 +82,8 @@ def first_tokens(folder: Path, documents: int) -> None:
         )
 
 
-def make_model(folder: Path, layers: int, hidden: int) -> Path:
-    shape = ("--layers", str(layers), "--hidden", str(hidden), "--dtype", "float32")
+def make_model(folder: Path) -> Path:
+    shape = ("--layers", str(LAYERS), "--hidden", "384", "--dtype", "float32")
     subprocess.run([sys.executable, str(HERE / "make_model.py"), str(folder), *shape], check=True)
     return folder
 
@@ -96,9 +97,9 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="pando-bench-") as name:
         folder = Path(name)
-        first_tokens(folder, args.documents)
-        model = make_model(folder / "model", layers=4, hidden=256)
-        costs(model, folder, args.bursts, args.requests)
+        model = make_model(folder / "model")
+        first_tokens(model, folder, args.documents)
+        costs(model, TOKEN_BYTES, folder, args.bursts, args.requests)
         pauses(model, folder, args.rounds)
 
 

@@ -17,6 +17,7 @@ import nodes
 EMPTY = {"kv_connector": "EmptyConnector", "kv_connector_module_path": "empty_connector"}
 BURST, TOKENS = 4, 1024
 DOCUMENT = 3840
+SLAB = 256 << 20  # filled before anything is measured: no page is used for the first time then
 
 
 @dataclass
@@ -42,18 +43,18 @@ class Used:
         self.copy_thread += after["copy_thread_s"] - before["copy_thread_s"]
 
 
-def costs(model: Path, folder: Path, bursts: int, requests: int) -> None:
+def costs(model: Path, token_bytes: int, folder: Path, bursts: int, requests: int) -> None:
+    """`token_bytes`: of the model's KV."""
     rng = random.Random(1)
-    with nodes.node(slab="1GiB") as node:
+    with nodes.node(slab=f"{SLAB >> 20}MiB") as node:
         made = [
             Replica(model, None, folder / "plain.log", dtype="float32"),
             Replica(model, node.socket, folder / "empty.log", dtype="float32", extra=EMPTY),
             Replica(model, node.socket, folder / "pando.log", dtype="float32"),
         ]
         with replicas(*made) as (_, empty, pando):
-            document = text(rng, DOCUMENT)
-            pando.ask(document)
-            for each in made:  # memory is used for the first time
+            filling = SLAB // (BURST * TOKENS * token_bytes) + 1
+            for each in [*made, *[pando] * filling]:
                 each.ask_all([text(rng, TOKENS) for _ in range(BURST)])
                 each.drain()
             empty.call("time_calls")
@@ -67,12 +68,15 @@ def costs(model: Path, folder: Path, bursts: int, requests: int) -> None:
                     used[which].play(made[which], node, prompts)
             misses = pando.call("numbers")
             report_misses(used, (misses["copy_cpu_ns"] - first["copy_cpu_ns"]) / 1e9)
+            document = text(rng, DOCUMENT)
+            pando.ask(document)
+            pando.drain()
             hits = Used()
             for _ in range(requests):
                 hits.play(pando, node, [document + text(rng, 20)])
             print(f"{DOCUMENT:,} tokens shared, {requests} requests:")
             report_calls(hits, used[1])
-            report_copies(pando, first, misses)
+            report_copies(pando, token_bytes, first, misses)
 
 
 def report_misses(used: list[Used], copies: float) -> None:
@@ -118,12 +122,14 @@ def report_calls(used: Used, empty: Used) -> None:
     line("", goals=(" goal 150", " goal 1,000"))
 
 
-def report_copies(pando: Replica, first: dict[str, int], misses: dict[str, int]) -> None:
+def report_copies(
+    pando: Replica, token_bytes: int, first: dict[str, int], misses: dict[str, int]
+) -> None:
     """Stores are those of the prompts without hits, loads those of the others."""
     last = pando.call("numbers")
     for kind, total, before, after in (
         ("store", 256 << 20, first, misses),
-        ("load", DOCUMENT * 4096, misses, last),
+        ("load", DOCUMENT * token_bytes, misses, last),
     ):
         copied = after[f"{kind}_bytes"] - before[f"{kind}_bytes"]
         rate = copied / max(after[f"{kind}_ns"] - before[f"{kind}_ns"], 1)

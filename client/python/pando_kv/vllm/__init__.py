@@ -165,10 +165,12 @@ class PandoConnector(KVConnectorBase_V1, SupportsHMA):
     def get_kv_connector_stats(self) -> KVConnectorStats | None:
         if self.worker is None:
             return None
+        if self.worker.copies == self._numbers.copies():
+            return None  # as in most steps
         now = self.worker.numbers()
         stats = PandoStats(now.since(self._numbers))
         self._numbers = now
-        return None if stats.is_empty() else stats
+        return stats
 
     @classmethod
     def build_kv_connector_stats(cls, data: dict[str, Any] | None = None) -> KVConnectorStats:

@@ -41,6 +41,9 @@ class Numbers:
     store_ns: int = 0
     copy_cpu_ns: int = 0
 
+    def copies(self) -> int:
+        return self.loads + self.stores
+
     def since(self, before: Numbers) -> dict[str, int]:
         return {f.name: getattr(self, f.name) - getattr(before, f.name) for f in fields(self)}
 

@@ -125,6 +125,11 @@ class WorkerSide:
         """As the copy thread last saw it."""
         return self._thread.state == State.ATTACHED
 
+    @property
+    def copies(self) -> int:
+        """Since the start, of which the end was taken."""
+        return self._numbers.copies()
+
     def numbers(self) -> Numbers:
         """Since the start, of copies whose end was taken."""
         return Numbers(**vars(self._numbers))
