@@ -19,7 +19,7 @@ using MakePair = std::unique_ptr<EnginePair> (*)(const TransferLimits&);
 class EngineContractTest : public testing::TestWithParam<MakePair> {
  protected:
   void SetUp() override {
-    pair_ = GetParam()({.pages_in_flight = 8, .stall_timeout = kSecond / 2});
+    pair_ = GetParam()({.pages_in_flight = 8, .stall_timeout = 5 * kSecond});
   }
   // Engines end before the memory that they may touch.
   void TearDown() override {
