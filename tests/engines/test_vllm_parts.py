@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 
+import nodes
 from pando_kv.vllm import lora, settings, space, weights
 
 
@@ -181,6 +183,55 @@ def test_adapters_that_may_have_changed_have_no_digest(
     (path / "adapter_model.bin").write_bytes(b"v")
     assert adapters.digest(adapter(path)) == "", "changed under the engine"
     assert adapters.digest(adapter(tmp_path / "none", number=3)) == ""
+
+
+# FAULTS A1
+@pytest.mark.parametrize("what", ["folder", "link", "above"])
+def test_adapters_that_were_put_in_place_of_others_have_no_digest(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lora, "_SETTLED", 0)
+    live, following = tmp_path / "live", tmp_path / "next"
+    for folder in (live, following):
+        folder.mkdir()
+        adapter_files(folder / "a", folder.name.encode())
+    link = tmp_path / "link"
+    link.symlink_to(live)
+    path = (link if what == "link" else live) / "a"
+    made = max(each.lstat().st_ctime_ns for each in tmp_path.rglob("*"))
+    nodes.wait_for(lambda: time.time_ns() > made + 20_000_000, "files older than the engine")
+    adapters = lora.Adapters(False)
+    untouched = lora.Adapters(False)
+    assert untouched.digest(adapter(path))
+    (tmp_path / "something").mkdir()  # beside them: nothing to them
+    assert adapters.digest(adapter(following / "a", number=2))
+    if what == "folder":
+        (live / "a").rename(live / "old")
+        (following / "a").rename(live / "a")
+    elif what == "link":
+        link.unlink()
+        link.symlink_to(following)
+    else:
+        live.rename(tmp_path / "old")
+        following.rename(live)
+    assert adapters.digest(adapter(path)) == ""
+    assert untouched.digest(adapter(path)) == "", "it knew the one before"
+
+
+# FAULTS A5
+def test_weights_that_another_loader_takes_count(tmp_path: Path) -> None:
+    (tmp_path / "training_args.bin").write_bytes(b"args")
+    (tmp_path / "model.pt").write_bytes(b"one")
+    first = weights.digest(str(tmp_path), None, full=False)
+    (tmp_path / "model.pt").write_bytes(b"two")
+    assert weights.digest(str(tmp_path), None, full=False) != first
+    header = b'{"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}'
+    (tmp_path / "a.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + b"x")
+    plain = weights.digest(str(tmp_path), None, full=False)
+    every = weights.digest(str(tmp_path), None, full=False, every=True)
+    (tmp_path / "model.pt").write_bytes(b"three")
+    assert weights.digest(str(tmp_path), None, full=False) == plain, "safetensors are preferred"
+    assert weights.digest(str(tmp_path), None, full=False, every=True) != every
 
 
 # FAULTS A4

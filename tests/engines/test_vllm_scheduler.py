@@ -216,6 +216,28 @@ def test_blocks_do_not_wait_for_pages_that_never_come(node: nodes.Node) -> None:
     rig.side.poll()
 
 
+# FAULTS C1, D1, F1
+def test_a_request_whose_pages_came_too_late_is_settled_all_the_same(node: nodes.Node) -> None:
+    rig = Rig(node, "late")
+    request: Any = Request("r", list(range(64)))
+    rig.compute(request)
+    nodes.wait_for(lambda: node.status()["reservations"] == 1, "reserved")
+    rig.copy(rig.step())
+    request._all_token_ids.extend(range(BLOCK))  # decoded
+    request.num_tokens, request.num_computed_tokens = 80, 64
+    node.stop()
+    rig.step(r=BLOCK)
+    deadline = time.monotonic() + 5
+    while rig.side.tracks()[0].reserves:
+        assert time.monotonic() < deadline
+        rig.step()
+        time.sleep(0.005)
+    node.go_on()
+    assert not rig.side.finished(request, [])
+    nodes.wait_for(lambda: node.tokens()["prompt"] == 64, "settled")
+    nodes.wait_for(lambda: node.status()["reservations"] == 0, "the late pages given back")
+
+
 # FAULTS C1, F1
 def test_a_preempted_request_gives_its_claims_back_and_is_counted_once(node: nodes.Node) -> None:
     rig = Rig(node, "preempted")

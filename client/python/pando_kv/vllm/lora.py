@@ -2,14 +2,17 @@
 
 vLLM reads an adapter's files when it wants to, and never again while it has the adapter. So a
 digest stands for what is being computed with only if the files have not changed since the engine
-began; otherwise there is none.
+began, nor anything that leads to them: a folder or link that was put in place of another brings
+files as old as they may be. Otherwise there is none.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,10 +20,11 @@ from pando_kv.vllm import weights
 
 if TYPE_CHECKING:
     from vllm.lora.request import LoRARequest
+    from vllm.v1.request import Request
 
 _SETTLED = 2_000_000_000  # ns: files that changed just before the engine began are not trusted
 
-_Files = tuple[tuple[str, int, int, int], ...]
+_Files = tuple[tuple[str, int, int, int, int], ...]
 
 
 class Adapters:
@@ -48,15 +52,34 @@ class Adapters:
             return ""
         return f"{digest} {adapter.is_3d_lora_weight}"
 
+    def known(self, request: Request) -> bool:
+        """It has no adapter, or still the one that its digest is of."""
+        return request.lora_request is None or bool(self.digest(request.lora_request))
+
     def _read(self, path: str, files: _Files) -> str:
-        if any(changed >= self._began_ns - _SETTLED for *_, changed in files):
+        folder = Path(path).expanduser().absolute()
+        changed = [at for *_, at in files]
+        changed += [folder.stat().st_ctime_ns, *_replaced(folder)]
+        if max(changed) >= self._began_ns - _SETTLED:
             return ""
-        folder = Path(path).expanduser()
         config = hashlib.blake2b((folder / "adapter_config.json").read_bytes(), digest_size=16)
-        return f"{weights.digest(str(folder), None, self._full)} {config.hexdigest()}"
+        return f"{weights.digest(str(folder), None, self._full, every=True)} {config.hexdigest()}"
 
 
 def _stat(folder: Path) -> _Files:
-    """Of each file: name, inode, size and when it changed last (which nobody can set)."""
+    """Of each file: name, device, inode, size and when it changed last (which nobody can set)."""
     stats = [(entry.name, entry.stat()) for entry in os.scandir(folder) if entry.is_file()]
-    return tuple(sorted((name, s.st_ino, s.st_size, s.st_ctime_ns) for name, s in stats))
+    return tuple(sorted((name, s.st_dev, s.st_ino, s.st_size, s.st_ctime_ns) for name, s in stats))
+
+
+def _replaced(path: Path) -> Iterator[int]:
+    """When names on the way to it may have come into another's place, links followed. A rename
+    changes a folder's ctime alone; what comes and goes inside changes its mtime with it.
+    """
+    for each in (path, *path.parents):
+        status = each.lstat()
+        if stat.S_ISLNK(status.st_mode):
+            yield status.st_ctime_ns
+            yield from _replaced(each.parent / os.readlink(each))
+        elif status.st_ctime_ns != status.st_mtime_ns:
+            yield status.st_ctime_ns

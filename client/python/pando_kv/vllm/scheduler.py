@@ -66,8 +66,8 @@ class SchedulerSide:
         # The answer to attach is read only when there is a step; none may come for long.
         self._client.wait_attached(now_ns() + ATTACH_AT_START)
         self._lookup = Lookup(self._client, settings, block_tokens)
-        self._storing = Storing(self._client, settings, block_tokens, world_size)
         self._adapters = Adapters(settings.full_digest)
+        self._storing = Storing(self._client, settings, block_tokens, world_size, self._adapters)
         self._tracks: dict[str, Track] = {}
         self._numbers = 0
         self._loads: list[Copy] = []
@@ -89,6 +89,9 @@ class SchedulerSide:
             track = Track(request, self._number(), prompt, over=prompt is None)
             self._tracks[request.request_id] = track
         more = self._lookup.matched(track, computed)
+        if more and not self._adapters.known(request):  # it has waited since it was described
+            self._lookup.give_back(track)
+            track.over, more = True, 0
         return more, bool(more)
 
     def _number(self) -> int:

@@ -30,6 +30,9 @@ Fields = list[tuple[str, str]]
 # have stored, with answers equal to the bit (tests/engines run with each beside each). None yet.
 EQUAL_VERSIONS: tuple[tuple[str, ...], ...] = ()
 
+# Of vLLM's formats of weights: those that take safetensors where there are some.
+_PREFER_SAFETENSORS = ("auto", "hf", "safetensors", "fastsafetensors", "instanttensor")
+
 # What a configuration says of itself, not of the model.
 _NOT_OF_THE_MODEL = {"_name_or_path", "transformers_version", "architectures_path", "use_cache"}
 
@@ -39,10 +42,12 @@ def model_fields(config: VllmConfig, spec: KVCacheSpec, settings: Settings) -> F
     model = config.model_config
     hf = model.hf_text_config
     name = model.model
+    load_format = str(config.load_config.load_format)
     identity = settings.identity
     if not identity:
         source = model.model_weights or name
-        identity = weights.digest(source, model.revision, settings.full_digest)
+        every = load_format not in _PREFER_SAFETENSORS
+        identity = weights.digest(source, model.revision, settings.full_digest, every)
     return [
         ("connector", "pando_kv.vllm 1"),
         ("vllm", _version(vllm.__version__)),
@@ -50,6 +55,7 @@ def model_fields(config: VllmConfig, spec: KVCacheSpec, settings: Settings) -> F
         ("model", os.path.basename(os.path.normpath(name)) if os.path.exists(name) else name),
         ("revision", str(model.revision or "")),
         ("weights", identity),
+        ("load_format", load_format),
         ("config", _digest_of(model.hf_config.to_dict())),
         ("images", _images(model)),
         ("rope", _text(getattr(hf, "rope_parameters", None) or getattr(hf, "rope_scaling", None))),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pando_kv import Client, Code, now_ns
 from pando_kv.vllm.lookup import CALL_LIFE, CLAIM_LIFE
+from pando_kv.vllm.lora import Adapters
 from pando_kv.vllm.meta import Copy
 from pando_kv.vllm.settings import Settings
 from pando_kv.vllm.track import Reserve, Track
@@ -21,12 +22,18 @@ class Storing:
     """
 
     def __init__(
-        self, client: Client, settings: Settings, block_tokens: int, world_size: int
+        self,
+        client: Client,
+        settings: Settings,
+        block_tokens: int,
+        world_size: int,
+        adapters: Adapters,
     ) -> None:
         self._client = client
         self._settings = settings
         self._block = block_tokens
         self._workers = world_size
+        self._adapters = adapters
         self._ids_of: BlockIds | None = None
 
     def resolve_block_ids(self, ids_of: BlockIds) -> None:
@@ -47,7 +54,7 @@ class Storing:
         request = track.request
         known = request.num_tokens if self._settings.store_decoded else request.num_prompt_tokens
         full = min(computed, known) // self._block
-        if full <= track.reserved or not track.open or track.prompt is None:
+        if full <= track.reserved or track.prompt is None or not (track.open and track.storing):
             return
         now = now_ns()
         append = request._all_token_ids[track.told : full * self._block]
@@ -75,16 +82,18 @@ class Storing:
                 if now_ns() - reserve.asked_ns < self._settings.call_ns:
                     waiting.append(reserve)
                 else:
-                    track.open = track.open and not reserve.appended
+                    track.storing = track.storing and not reserve.appended
                 continue
             got = reserve.call.get()
             if got.code != Code.OK:
-                track.open = track.open and not reserve.appended and got.code != Code.UNKNOWN
+                track.storing = track.storing and not reserve.appended
+                # Of a life of the node that has ended, or that does not know it: nothing to settle.
+                track.open = track.open and got.code not in (Code.UNKNOWN, Code.LOST)
                 continue
             if not got.claim:
                 continue
             ids = self._block_ids(track)[got.begin : got.end]
-            if len(ids) != got.end - got.begin:
+            if len(ids) != got.end - got.begin or not self._adapters.known(track.request):
                 self._client.abort([got.claim])
                 continue
             track.stores += self._workers

@@ -38,6 +38,7 @@ class Track:
     blocks: int = 0  # leading ones that the claim has
     peer: tuple[int, int] = (0, 0)  # blocks that came from peers while it waited
     open: bool = False  # the node knows the request, or may: to be settled
+    storing: bool = True  # the node may be asked for pages
 
     admitted: bool = False  # the engine has blocks for it
     engine: int = 0  # tokens that the engine's own cache had
@@ -64,3 +65,4 @@ class Track:
         self.peer = (0, 0)
         self.admitted = False
         self.over = self.prompt is None
+        self.storing = True

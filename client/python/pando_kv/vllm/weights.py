@@ -19,6 +19,7 @@ from pathlib import Path
 WINDOW = 4096
 WINDOWS = 16
 _READ = 1 << 20
+_OTHERS = ("*.bin", "*.pt", "*.pth", "*.gguf")
 _HEADER_LIMIT = 100_000_000  # as safetensors itself has it
 
 
@@ -31,14 +32,15 @@ class _Tensor:
     end: int
 
 
-def digest(model: str, revision: str | None, full: bool) -> str:
+def digest(model: str, revision: str | None, full: bool, every: bool = False) -> str:
     """Of the weights of `model`: a folder, a file, or a repository in the local cache of the hub.
+    `every`: also of files that stand beside safetensors, for a loader that may prefer them.
 
     Equal for equal weights, whatever their files and folders are called. FileNotFoundError or
     ValueError if there are none, or if they cannot be read.
     """
     hasher = hashlib.blake2b(digest_size=16)
-    for tensor in sorted(_tensors(_files(model, revision)), key=lambda t: (t.name, t.kind)):
+    for tensor in sorted(_tensors(_files(model, revision, every)), key=lambda t: (t.name, t.kind)):
         size = tensor.end - tensor.begin
         _add(hasher, f"{tensor.name}\0{tensor.kind}\0{size}".encode())
         with open(tensor.file, "rb", buffering=0) as file:
@@ -82,15 +84,16 @@ def local(model: str, revision: str | None) -> Path:
     return Path(snapshot_download(model, revision=revision, local_files_only=True))
 
 
-def _files(model: str, revision: str | None) -> list[Path]:
+def _files(model: str, revision: str | None, every: bool) -> list[Path]:
     path = local(model, revision)
     if path.is_file():
         return [path]
-    for pattern in ("*.safetensors", "*.bin", "*.pt", "*.gguf"):
-        found = sorted(path.glob(pattern))
-        if found:
-            return found
-    raise FileNotFoundError(f"no weights in {path}")
+    found = sorted(path.glob("*.safetensors"))
+    if every or not found:
+        found += [file for kind in _OTHERS for file in sorted(path.glob(kind))]
+    if not found:
+        raise FileNotFoundError(f"no weights in {path}")
+    return found
 
 
 def _tensors(files: list[Path]) -> Iterator[_Tensor]:
