@@ -141,6 +141,42 @@ TEST_F(WireFuzzTest, ALyingRequester) {
   EXPECT_GT(pair_->owner->counters().refused_pages, 0u);
 }
 
+// FAULTS D6: only whole messages are progress, so small pages go together as far as a slow link
+// brings them in time; a requester takes all that an owner put in one.
+TEST_F(WireFuzzTest, PagesThatGoTogetherAreBounded) {
+  constexpr uint32_t kPages = wire::kPagesMax;
+  const Bytes page(128u << 10, std::byte{7});
+  Offer offer{{3, 4}, {}};
+  for (uint32_t i = 0; i < kPages; ++i) offer.pages.push_back({page});
+  ASSERT_TRUE(pair_->owner->Start(std::move(offer)));
+  RawMessage ask{
+      wire::kAskId,
+      BytesOf(wire::AskHeader{.count = kPages, .pull = 1, .grant_high = 3, .grant_low = 4}),
+      {},
+      false};
+  for (uint32_t i = 0; i < kPages; ++i) {
+    wire::Append(wire::AskEntry{i, i, static_cast<uint32_t>(page.size())}, &ask.payload);
+  }
+  liar_.Connect(pair_->owner_address);
+  liar_.Send(std::move(ask));
+  size_t bytes = 0;
+  ASSERT_TRUE(Await([&] {
+    bytes = 0;
+    for (const RawMessage& message : liar_.got) bytes += message.payload.size();
+    return bytes == kPages * page.size();
+  }));
+  for (const RawMessage& message : liar_.got) {
+    EXPECT_LE(message.payload.size(), wire::kMessageBytes);
+  }
+  EXPECT_EQ(liar_.got.size(), 4u);
+  const wire::PagesHeader all{.count = kPages, .pull = 1};
+  Bytes header = BytesOf(all);
+  for (uint32_t i = 0; i < kPages; ++i) {
+    wire::Append(wire::PageEntry{i, static_cast<uint32_t>(page.size())}, &header);
+  }
+  EXPECT_TRUE(wire::ParsePages(header, kPages * page.size()));
+}
+
 // FAULTS D4: who asks and reads no answer is cut off before its answers fill the memory.
 TEST_F(WireFuzzTest, ARequesterThatReadsNothing) {
   constexpr uint32_t kPages = 24;

@@ -8,8 +8,6 @@ namespace {
 
 // Messages that wait for one peer to read them, for each page that may be under way to it.
 constexpr uint32_t kUnreadPerPage = 4;
-// Of pages that go together.
-constexpr size_t kMessageBytes = 2u << 20;
 
 }  // namespace
 
@@ -69,7 +67,7 @@ void UcxWorker::SendPages(Connection* connection, const Ask& ask, std::span<cons
     const bool rendezvous = pages[0].bytes.size() >= rendezvous_from_;
     size_t count = 1, bytes = pages[0].bytes.size();
     while (!rendezvous && count < std::min<size_t>(pages.size(), wire::kPagesMax) &&
-           bytes + pages[count].bytes.size() <= kMessageBytes) {
+           bytes + pages[count].bytes.size() <= wire::kMessageBytes) {
       bytes += pages[count++].bytes.size();
     }
     Operation* const operation = NewOperation(OperationKind::kSendPages, connection);

@@ -5,7 +5,9 @@
 //   Pages    owner -> requester   PagesHeader PageEntry[count]  payload: the pages, in order
 //   Refusal  owner -> requester   RefusalHeader                 payload: u32 position[count]
 //
-// Small pages go several to a message, since each message costs the owner a call of the kernel.
+// Small pages go several to a message, since each message costs the owner a call of the kernel; up
+// to kMessageBytes, since only whole messages are progress: a slow link must not look like a dead
+// one. A requester takes any that fit in kPagesMax.
 //
 // UCX gives headers at any alignment: they are copied out.
 #ifndef PANDO_TRANSFER_UCX_WIRE_H_
@@ -29,6 +31,7 @@ static_assert(std::endian::native == std::endian::little, "the layouts are littl
 inline constexpr uint16_t kVersion = 2;
 inline constexpr uint32_t kEntriesMax = 64;  // of an Ask or a Refusal
 inline constexpr uint32_t kPagesMax = 15;    // of a message: UCX copies what has more parts
+inline constexpr size_t kMessageBytes = 512u << 10;  // of pages that go together
 
 enum MessageId : unsigned { kAskId = 1, kPagesId = 2, kRefusalId = 3 };
 
