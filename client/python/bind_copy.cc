@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -150,6 +151,12 @@ void MakeThread(CopyThread* self, std::string socket, std::string replica_key, u
   new (self) CopyThread(std::move(options), copy_ns, call_ns);
 }
 
+void Submit(CopyThread& thread, uint64_t tag, std::shared_ptr<CopyJob> job, bool load) {
+  if (!thread.Submit(tag, std::move(job), load)) {
+    throw std::runtime_error(thread.last_error());
+  }
+}
+
 void BindThread(nb::module_* module) {
   nb::class_<EndedCopy>(*module, "EndedCopy")
       .def_ro("tag", &EndedCopy::tag)
@@ -161,8 +168,7 @@ void BindThread(nb::module_* module) {
            nb::arg("copy_ns"), nb::arg("call_ns"))
       .def_prop_ro("state", &CopyThread::state)
       .def_prop_ro("last_error", &CopyThread::last_error)
-      .def("submit", &CopyThread::Submit, nb::arg("tag"), nb::arg("job"), nb::kw_only(),
-           nb::arg("load"))
+      .def("submit", &Submit, nb::arg("tag"), nb::arg("job"), nb::kw_only(), nb::arg("load"))
       .def("take_ended", &CopyThread::TakeEnded)
       .def("close", &CopyThread::Close, nb::call_guard<nb::gil_scoped_release>());
 }

@@ -1,5 +1,7 @@
 #include "client/python/copy_job.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <ctime>
 #include <span>
@@ -24,7 +26,8 @@ CopyJob::CopyJob(client::Claim claim, std::shared_ptr<const KvLayout> layout, ui
     : claim_(claim),
       layout_(std::move(layout)),
       first_block_(first_block),
-      blocks_(std::move(blocks)) {}
+      blocks_(std::move(blocks)),
+      process_(::getpid()) {}
 
 CopyResult CopyJob::Run(client::Client* client, int64_t deadline_ns, int64_t call_ns) {
   CopyResult result;
@@ -114,6 +117,7 @@ CopyResult CopyJob::Execute(client::Client* client, int64_t deadline_ns, int64_t
 }
 
 void CopyJob::Stop() {
+  if (::getpid() != process_) return;
   std::unique_lock lock(mutex_);
   stop_ = true;
   hold_.Stop();

@@ -11,13 +11,16 @@
 //
 // Invariants:
 //  1. The engine's blocks are touched only in kCopying, and never after Stop has returned. Stop
-//     waits for the chunk that a copy is in (4 KiB), never for the node.
+//     waits for the chunk that a copy is in (4 KiB), never for the node. In a fork's child nothing
+//     is copied: there it does nothing.
 //  2. A load is good only if every page that was asked for was copied and had its checksum.
 //  3. The hold is given back, whatever happens: by Finish, or with the job.
 //
 // Threads: Run and Finish by the thread that uses the client; Stop and the readers by any.
 #ifndef PANDO_CLIENT_PYTHON_COPY_JOB_H_
 #define PANDO_CLIENT_PYTHON_COPY_JOB_H_
+
+#include <sys/types.h>
 
 #include <condition_variable>
 #include <cstdint>
@@ -75,6 +78,7 @@ class CopyJob {
   const std::shared_ptr<const KvLayout> layout_;
   const uint32_t first_block_;
   const std::vector<uint32_t> blocks_;
+  const pid_t process_;
 
   mutable std::mutex mutex_;
   std::condition_variable left_;

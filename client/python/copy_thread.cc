@@ -17,6 +17,7 @@ using client::NowNanos;
 constexpr int kLookMillis = 5'000, kLookDetachedMillis = 100;
 // What a job that comes meanwhile waits for: half a millisecond.
 constexpr size_t kPrefaultBytes = 1u << 20;
+constexpr const char* kForkedText = "this process was forked: make a CopyThread of its own";
 
 }  // namespace
 
@@ -34,23 +35,39 @@ CopyThread::~CopyThread() {
   Close();
 }
 
-void CopyThread::Submit(uint64_t tag, std::shared_ptr<CopyJob> job, bool load) {
+bool CopyThread::forked() const {
+  return ::getpid() != process_;
+}
+
+bool CopyThread::Submit(uint64_t tag, std::shared_ptr<CopyJob> job, bool load) {
+  if (forked()) return false;
   const int64_t now = NowNanos();
   {
     const std::lock_guard lock(mutex_);
+    if (closing_) {
+      CopyResult lost{.message = "the copy thread is closed", .store = !load, .stopped = true};
+      ended_.push_back({tag, std::move(lost), 0, std::move(job)});
+      return true;
+    }
     (load ? loads_ : stores_).push_back({tag, std::move(job), now});
   }
   Wake();
+  return true;
 }
 
 std::vector<EndedCopy> CopyThread::TakeEnded() {
+  if (forked()) return {};
   const std::lock_guard lock(mutex_);
   return std::exchange(ended_, {});
 }
 
 void CopyThread::Close() {
+  if (forked()) {
+    if (!left_to_parent_.exchange(true) && thread_.joinable()) thread_.detach();
+    return;
+  }
+  const std::lock_guard closes(close_mutex_);
   if (!thread_.joinable()) return;
-  if (::getpid() != process_) return thread_.detach();  // a fork's child has no such thread
   std::vector<std::shared_ptr<CopyJob>> jobs;
   {
     const std::lock_guard lock(mutex_);
@@ -66,11 +83,13 @@ void CopyThread::Close() {
 }
 
 client::State CopyThread::state() const {
+  if (forked()) return client::State::kForked;
   const std::lock_guard lock(mutex_);
   return state_;
 }
 
 std::string CopyThread::last_error() const {
+  if (forked()) return kForkedText;
   const std::lock_guard lock(mutex_);
   return last_error_;
 }

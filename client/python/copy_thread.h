@@ -6,19 +6,22 @@
 //
 // Invariants:
 //  1. Each job that was submitted ends once, and in the order of its kind; Close ends those that
-//  wait.
+//  wait. What is submitted after Close ends at once, as lost.
 //  2. A load does not wait for more than the one copy that runs.
 //  3. No job is destroyed on the thread, or under the lock.
+//  4. A fork's child has no such thread, and what a lock guards is as the fork found it: there
+//  nothing takes one. The state is kForked, nothing is taken, nothing has ended.
 //
 // While it has no job it touches what it has mapped of the node, for the first time: so the copies
 // to come need not.
 //
-// Threads: all but the constructor, Close and the destructor are for any.
+// Threads: all but the constructor and the destructor are for any.
 #ifndef PANDO_CLIENT_PYTHON_COPY_THREAD_H_
 #define PANDO_CLIENT_PYTHON_COPY_THREAD_H_
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -50,9 +53,11 @@ class CopyThread {
   CopyThread& operator=(const CopyThread&) = delete;
   ~CopyThread();
 
-  void Submit(uint64_t tag, std::shared_ptr<CopyJob> job, bool load);
+  // False: this is a fork's child.
+  [[nodiscard]] bool Submit(uint64_t tag, std::shared_ptr<CopyJob> job, bool load);
   std::vector<EndedCopy> TakeEnded();
-  // Stops all copies and ends the session. Waits for what the node may still take to answer.
+  // Stops all copies and ends the session. Waits for what the node may still take to answer, as
+  // does whoever else closes meanwhile.
   void Close();
 
   // The session's, as the thread last saw it.
@@ -66,6 +71,7 @@ class CopyThread {
     int64_t submitted_ns = 0;
   };
 
+  bool forked() const;
   void Run();
   // False: all ends.
   bool Next(Waiting* next);
@@ -77,6 +83,7 @@ class CopyThread {
   const int64_t copy_ns_, call_ns_;
   const UniqueFd wake_;
   const pid_t process_;
+  std::atomic<bool> left_to_parent_ = false;  // by a fork's child
 
   mutable std::mutex mutex_;  // guards the rest
   std::deque<Waiting> loads_, stores_;
@@ -86,6 +93,7 @@ class CopyThread {
   client::State state_ = client::State::kDisconnected;
   std::string last_error_;
 
+  std::mutex close_mutex_;  // guards the end of thread_; taken before mutex_
   std::thread thread_;
 };
 

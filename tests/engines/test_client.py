@@ -5,11 +5,12 @@ from __future__ import annotations
 import array
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -367,6 +368,68 @@ def test_a_copy_thread_is_not_waited_for_in_a_forks_child(node: nodes.Node) -> N
         os._exit(0)
     nodes.wait_for(lambda: os.waitpid(child, os.WNOHANG)[0] == child, "the child has ended")
     thread.close()
+
+
+def test_a_copy_thread_may_be_closed_by_two_at_once() -> None:
+    with nodes.node() as one:
+        thread, kv = make_thread(one.socket, "closed-twice"), Kv()
+        nodes.wait_for(lambda: thread.state == State.ATTACHED, "the thread's session attached")
+        one.stop()  # so that both closes wait for an answer's time
+        thread.submit(1, CopyJob(Claim(1, 1), kv.layout, 0, [0]), load=True)
+        both = [threading.Thread(target=thread.close, daemon=True) for _ in range(2)]
+        for each in both:
+            each.start()
+        for each in both:
+            each.join(timeout=5)
+        assert not any(each.is_alive() for each in both)
+        assert [each.tag for each in take(thread, 1)] == [1]
+        one.go_on()
+
+
+def test_a_copy_thread_that_is_closed_gives_back_what_it_is_told_to_copy(node: nodes.Node) -> None:
+    thread, kv = make_thread(node.socket, "late"), Kv()
+    thread.close()
+    thread.submit(5, CopyJob(Claim(1, 1), kv.layout, 0, [0]), load=True)
+    (ended,) = thread.take_ended()
+    assert ended.tag == 5 and not ended.result.good(1) and ended.result.stopped
+    assert "closed" in ended.result.message
+
+
+def in_a_forks_child(check: Callable[[], bool]) -> bool:
+    """Whether `check` came true there within five seconds."""
+    child = os.fork()
+    if child == 0:
+        try:
+            signal.alarm(5)
+            os._exit(0 if check() else 1)
+        finally:
+            os._exit(2)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def test_a_copy_thread_says_in_a_forks_child_what_it_is() -> None:  # FAULTS D7
+    with nodes.node() as one:
+        thread, kv = make_thread(one.socket, "forked"), Kv()
+        nodes.wait_for(lambda: thread.state == State.ATTACHED, "the thread's session attached")
+        jobs = [CopyJob(Claim(1, 1), kv.layout, 0, [0]) for _ in range(400)]
+
+        def child() -> bool:
+            if thread.state != State.FORKED or thread.take_ended():
+                return False
+            for job in jobs:
+                job.stop()
+            with pytest.raises(RuntimeError, match="forked"):
+                thread.submit(9, jobs[0], load=True)
+            thread.close()
+            return True
+
+        # The thread is in any of its steps, with its lock or without.
+        for tag, job in enumerate(jobs):
+            thread.submit(tag, job, load=True)
+            if tag % 20 == 0:
+                assert in_a_forks_child(child)
+        take(thread, len(jobs))
+        thread.close()
 
 
 def test_claims_travel_between_processes() -> None:

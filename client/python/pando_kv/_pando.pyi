@@ -379,8 +379,9 @@ class CopyThread:
 
     Jobs that are submitted run one after another, loads before stores; each comes back once, by its
     tag, from `take_ended`. A copy may take `copy_ns` from its submission on, each answer of the
-    node `call_ns`. `close` stops all copies and waits for what the node may still take to answer.
-    May be used by any thread.
+    node `call_ns`. `close` stops all copies and waits for what the node may still take to answer;
+    what is submitted afterwards fails at once. In a fork's child the state is FORKED, `submit`
+    raises RuntimeError and nothing ends. May be used by any thread.
     """
     def __init__(
         self,
