@@ -58,7 +58,7 @@ class Cluster {
   // To be called once: from now on the core talks to peers. Delivers.
   void Begin(const std::string& node_name, BootId boot);
   // Before the core hears of it; where it is mapped, empty without sharing. Extents come in the
-  // order of their ids.
+  // order of their ids, and outlive this.
   absl::StatusOr<std::span<std::byte>> AddExtent(const HostExtent& extent);
   // An output that is no session's. Delivers nothing from within.
   void CarryOut(Output&& output);

@@ -19,8 +19,9 @@ namespace {
 // the admin socket's, HTTP's, gRPC's, and what comes with a message until it is closed.
 constexpr uint64_t kFdsPerSession = 2;
 constexpr uint64_t kFdsOfNode = 128;
-// A peer: a channel to it and one from it, and both engines' connections.
-constexpr uint64_t kFdsPerPeer = 6;
+// A channel to each peer; and each connection that peers made is open twice (PeerAcceptor). Pages
+// go by the transfer process's own.
+constexpr uint64_t kFdsOfPeers = limits::kPeers + 2 * limits::kPeerConnections;
 
 uint64_t FdLimit() {
   rlimit limit{};
@@ -44,7 +45,7 @@ absl::StatusOr<uint32_t> SessionsMax(const Options& options, Log* log) {
   const uint64_t limit = FdLimit();
   const uint64_t extents = options.host_slab.value() / kExtentBytes.value();
   const uint64_t least = extents + kFdsOfNode + kFdsPerSession;
-  const uint64_t peers = options.cluster.peer_listen.empty() ? 0 : limits::kPeers * kFdsPerPeer;
+  const uint64_t peers = options.cluster.peer_listen.empty() ? 0 : kFdsOfPeers;
   const uint64_t wanted = extents + kFdsOfNode + limits::kSessions * kFdsPerSession + peers;
   if (limit < least) {
     return absl::FailedPreconditionError(fmt::format(

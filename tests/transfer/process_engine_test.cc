@@ -5,17 +5,23 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <future>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/paths.h"
 #include "tests/transfer/engine_pair.h"
 #include "tests/transfer/raw_bytes.h"
+#include "transfer/memory/host_slab.h"
 #include "transfer/memory/page_copy.h"
 #include "transfer/memory/unique_fd.h"
 
@@ -198,6 +204,46 @@ TEST_F(ProcessEngineTest, ManySilentConnections) {
   std::vector<UniqueFd> silent;
   for (int i = 0; i < 70; ++i) silent.push_back(ConnectRaw(pair_->owner->address()));
   ASSERT_TRUE(pair_->Await([&] { return Of(pair_->owner).process() != before; }));
+}
+
+// FAULTS D4: without a descriptor left, extents are added all the same, and the next process starts
+// once there are some.
+TEST_F(ProcessEngineTest, NoDescriptorIsLeft) {
+  std::promise<void> lacked;
+  bool told = false;  // the engine's thread's
+  pair_->owner = *ProcessEngine::Create(
+      {.program = kProgram, .died = [&](const std::string& how, Nanos) {
+         if (how.find("Too many open files") == std::string::npos || std::exchange(told, true))
+           return;
+         lacked.set_value();
+       }});
+  pair_->owner_address = pair_->owner->address();
+  const auto extent = HostExtent::Create(Bytes(0));
+  ASSERT_TRUE(extent.ok()) << extent.status();
+  const auto mapped = MappedExtent::Map(extent->fd());
+  ASSERT_TRUE(mapped.ok()) << mapped.status();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{3, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  Of(pair_->owner).AddMemory(mapped->bytes(), extent->fd());
+  const pid_t first = Of(pair_->owner).process();
+  EXPECT_EQ(kill(first, SIGKILL), 0);
+  const auto ready = lacked.get_future().wait_for(std::chrono::seconds(20));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_EQ(ready, std::future_status::ready);
+  AwaitNewProcess(pair_->owner, first);
+  const auto page = mapped->bytes().first(kPageBytes);
+  std::memset(page.data(), 0x3c, page.size());
+  ASSERT_TRUE(pair_->owner->Start(Offer{kGrant, {{page}}}));
+  pair_->requester->Start(Pull{1,
+                               pair_->owner_address,
+                               kGrant,
+                               pair_->Now() + 20 * kSecond,
+                               {{0, PageChecksum(page), to_[0]}}});
+  ASSERT_TRUE(AwaitEnd(1));
+  EXPECT_EQ(heard().ended.at(1).status, PullStatus::kOk);
+  pair_->owner.reset();
 }
 
 TEST(ProcessEngineStartTest, ATakenPortIsAnError) {

@@ -79,6 +79,8 @@ absl::StatusOr<Child> Child::Start(const std::string& program, UniqueFd* socket)
   UniqueFd ours(pair[0]), theirs(pair[1]);
   if (theirs.get() == kChildSocket) {  // dup2 of itself would leave it to be closed at exec
     theirs.reset(::fcntl(theirs.get(), F_DUPFD_CLOEXEC, kChildSocket + 1));
+    if (!theirs.valid())
+      return absl::UnavailableError(std::string("a socket: ") + std::strerror(errno));
   }
   const absl::StatusOr<pid_t> pid = Spawn(program, theirs.get());
   if (!pid.ok()) return pid.status();

@@ -1,6 +1,5 @@
 #include "transfer/process/message_socket.h"
 
-#include <fcntl.h>
 #include <google/protobuf/message_lite.h>
 #include <sys/socket.h>
 
@@ -32,10 +31,7 @@ void MessageSocket::Put(const google::protobuf::MessageLite& message, int fd) {
   std::memcpy(out.frame.data(), &length, kLengthBytes);
   message.SerializeWithCachedSizesToArray(
       reinterpret_cast<uint8_t*>(out.frame.data() + kLengthBytes));
-  if (fd >= 0) {
-    out.fd = UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-    PANDO_CHECK(out.fd.valid()) << "no descriptor is left for an extent";
-  }
+  out.fd = fd;
   to_send_.push_back(std::move(out));
 }
 
@@ -47,20 +43,19 @@ bool MessageSocket::Send() {
     message.msg_iov = &part;
     message.msg_iovlen = 1;
     alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-    if (out.fd.valid()) {
+    if (out.fd >= 0) {
       message.msg_control = control.data();
       message.msg_controllen = control.size();
       cmsghdr* const header = CMSG_FIRSTHDR(&message);
       header->cmsg_level = SOL_SOCKET;
       header->cmsg_type = SCM_RIGHTS;
       header->cmsg_len = CMSG_LEN(sizeof(int));
-      const int fd = out.fd.get();
-      std::memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+      std::memcpy(CMSG_DATA(header), &out.fd, sizeof(out.fd));
     }
     const ssize_t sent = ::sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
-    out.fd.reset();
+    out.fd = -1;
     out.sent += static_cast<size_t>(sent);
     if (out.sent == out.frame.size()) to_send_.pop_front();
   }

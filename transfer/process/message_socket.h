@@ -35,7 +35,7 @@ class MessageSocket {
 
   explicit MessageSocket(UniqueFd socket) : socket_(std::move(socket)) {}
 
-  // Queues. `fd` stays the caller's.
+  // Queues. `fd` stays the caller's, who keeps it open as long as this lives.
   void Put(const google::protobuf::MessageLite& message, int fd = -1);
   // False: the other side has gone, or speaks out of turn; what came before can still be taken.
   bool Send();
@@ -48,7 +48,7 @@ class MessageSocket {
  private:
   struct Outgoing {
     std::string frame;
-    UniqueFd fd;
+    int fd = -1;  // its owner's; none once it has gone
     size_t sent = 0;
   };
   bool Cut();

@@ -54,8 +54,8 @@ class ProcessEngine final : public TransferEngine {
   static absl::StatusOr<std::unique_ptr<ProcessEngine>> Create(ProcessEngineOptions options);
   ~ProcessEngine() override;
 
-  // `extent` is this process's mapping of the memfd `fd` of kExtentBytes, which may be closed
-  // afterwards.
+  // `extent` is this process's mapping of the memfd `fd` of kExtentBytes, which stays open as long
+  // as the engine lives: it takes no descriptor of its own, so none can be missing.
   void AddMemory(std::span<std::byte> extent, int fd);
   // The process that moves pages now; 0: there is none.
   pid_t process() const;

@@ -1,10 +1,6 @@
 #include "transfer/process/process_link.h"
 
-#include <fcntl.h>
-
 #include <utility>
-
-#include "radix/base/check.h"
 
 namespace pando::transfer {
 
@@ -19,13 +15,11 @@ void ProcessLink::Put(const v1::TransferCommand& command, int fd) {
 // ---- The engine's calls
 
 void ProcessLink::AddMemory(std::span<std::byte> extent, int fd) {
-  UniqueFd kept(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-  PANDO_CHECK(kept.valid()) << "no descriptor is left for an extent";
   v1::TransferCommand command;
   command.set_add_extent(static_cast<uint32_t>(extents_.size()));
   extents_.Add(extent);
-  Put(command, kept.get());
-  extent_fds_.push_back(std::move(kept));
+  extent_fds_.push_back(fd);
+  Put(command, fd);
 }
 
 void ProcessLink::Start(const Offer& offer) {
@@ -82,7 +76,7 @@ void ProcessLink::Started(UniqueFd socket, Nanos now) {
   Put(command);
   for (uint32_t i = 0; i < extent_fds_.size(); ++i) {
     command.set_add_extent(i);
-    Put(command, extent_fds_[i].get());
+    Put(command, extent_fds_[i]);
   }
   for (const auto& [grant, offer] : offers_) Put(offer.command);
 }

@@ -76,7 +76,7 @@ class ProcessLink {
   Nanos heard_ = 0;
 
   ExtentMap extents_;
-  std::vector<UniqueFd> extent_fds_;
+  std::vector<int> extent_fds_;  // the caller's
   absl::flat_hash_map<GrantId, OpenOffer> offers_;
   uint32_t revoked_ = 0;  // of offers_
   std::map<uint64_t, OpenPull> pulls_;

@@ -36,8 +36,9 @@ struct Member {
     auto made = Cluster::Create(options, std::move(owner));
     ASSERT_TRUE(made.ok()) << made.status();
     cluster = *std::move(made);
-    auto extent = HostExtent::Create(kReserve);
-    ASSERT_TRUE(extent.ok()) << extent.status();
+    auto made_extent = HostExtent::Create(kReserve);
+    ASSERT_TRUE(made_extent.ok()) << made_extent.status();
+    extent.emplace(*std::move(made_extent));
     auto mapped = MappedExtent::Map(extent->fd());
     ASSERT_TRUE(mapped.ok()) << mapped.status();
     memory.emplace(*std::move(mapped));
@@ -58,6 +59,7 @@ struct Member {
   }
 
   Inputs inputs;
+  std::optional<HostExtent> extent;
   std::optional<MappedExtent> memory;
   std::unique_ptr<Cluster> cluster;
 };

@@ -477,6 +477,8 @@ TEST_F(NodeTest, SaysWhatDescriptorsItLacks) {
   EXPECT_THAT(limited("-n 200"), AllOf(HasSubstr("node.few_descriptors limit=200"),
                                        HasSubstr("sessions_max=35"), HasSubstr("8.8.8.8")));
   EXPECT_THAT(limited("-Sn 100"), testing::Not(HasSubstr("descriptors"))) << "soft is raised";
+  node += " --peer-listen 127.0.0.1:0";
+  EXPECT_THAT(limited("-n 400"), HasSubstr("wanted=4481")) << "two for a peer's connection";
 }
 
 // FAULTS G5
