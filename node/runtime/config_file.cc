@@ -18,10 +18,18 @@
 namespace pando::runtime {
 namespace {
 
+constexpr size_t kConfigBytesMax = 1u << 20;
+
 class Strict final : public CLI::ConfigBase {
  public:
   std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
-    const std::string text(std::istreambuf_iterator<char>(input), {});
+    std::string text(kConfigBytesMax + 1, '\0');
+    input.read(text.data(), static_cast<std::streamsize>(text.size()));
+    text.resize(static_cast<size_t>(input.gcount()));
+    if (text.size() > kConfigBytesMax) {
+      throw CLI::ConfigError("found a file that is larger; allowed: at most " +
+                             std::to_string(kConfigBytesMax) + " bytes");
+    }
     const auto binary = [](char c) {
       return (static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\r' && c != '\t') ||
              c == '\x7f';
@@ -59,18 +67,21 @@ class Strict final : public CLI::ConfigBase {
 
 }  // namespace
 
+std::string WhyNoFile(const std::string& path) {
+  if (path.empty()) return "an empty path";
+  std::error_code error;
+  const std::filesystem::file_type type = std::filesystem::status(path, error).type();
+  if (type == std::filesystem::file_type::directory) return "a directory, " + Quotable(path);
+  if (::access(path.c_str(), R_OK) != 0) return Quotable(path) + ", " + std::strerror(errno);
+  if (type == std::filesystem::file_type::regular) return "";
+  return Quotable(path) + ", a pipe, a device or a socket";
+}
+
 std::string CheckConfigFile(const std::string& path) {
-  std::error_code ignored;
-  std::string why;
-  if (path.empty()) {
-    why = "an empty path";
-  } else if (std::filesystem::is_directory(path, ignored)) {
-    why = "a directory, " + Quotable(path);
-  } else if (::access(path.c_str(), R_OK) != 0) {
-    why = Quotable(path) + ", " + std::strerror(errno);
-  }
+  const std::string why = WhyNoFile(path);
   if (why.empty()) return "";
-  return "found " + why + "; allowed: a file that can be read; create it, or leave --config out";
+  return "found " + why +
+         "; allowed: a regular file that can be read; create it, or leave --config out";
 }
 
 std::shared_ptr<CLI::Config> StrictConfig() {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <sstream>
 
+#include "node/core/problem.h"
 #include "node/runtime/config_file.h"
 #include "node/runtime/refusal.h"
 #include "node/runtime/step_names.h"
@@ -23,6 +24,7 @@ namespace {
 
 constexpr size_t kNameBytesMax = 64;
 constexpr size_t kSecretBytesMax = 4096;
+constexpr size_t kReasonBytesMax = 200;  // of the parser's words, which repeat what it read
 constexpr int64_t kDrainTimeoutMax = 3'600'000;
 
 // The values as they were written; Validate makes Options of them.
@@ -109,6 +111,9 @@ std::string ReadSecret(Options* out) {
   if (std::string wrong = CheckPath("--key-secret", out->key_secret_file); !wrong.empty()) {
     return wrong;
   }
+  if (const std::string why = WhyNoFile(out->key_secret_file); !why.empty()) {
+    return "--key-secret: found " + why + "; allowed: a regular file that can be read";
+  }
   std::ifstream file(out->key_secret_file, std::ios::binary);
   std::string bytes(kSecretBytesMax + 1, '\0');
   file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
@@ -119,7 +124,7 @@ std::string ReadSecret(Options* out) {
     return "";
   }
   return Refusal("--key-secret", out->key_secret_file,
-                 "a file that can be read, of 1 to " + std::to_string(kSecretBytesMax) + " bytes");
+                 "a file of 1 to " + std::to_string(kSecretBytesMax) + " bytes");
 }
 
 // "HOST:PORT", "[V6]:PORT", ":PORT" and "PORT"; loopback where no host is said.
@@ -252,7 +257,7 @@ std::variant<Options, Exit> ParseOptions(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ConfigError& error) {
-    return Exit{kExitConfig, std::string("--config: ") + error.what() +
+    return Exit{kExitConfig, "--config: " + Quotable(error.what(), kReasonBytesMax) +
                                  "; allowed keys: " + AllowedKeys(app) + "\n"};
   } catch (const CLI::ParseError& error) {
     std::ostringstream text;

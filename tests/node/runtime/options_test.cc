@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -153,6 +154,36 @@ TEST_F(OptionsFile, OddFilesAreRefused) {
               AllOf(HasSubstr("--config"), HasSubstr("directory"), HasSubstr("allowed")));
   EXPECT_THAT(Refused({"--config", folder_ / "none"}),
               AllOf(HasSubstr("--config"), HasSubstr("No such file"), HasSubstr("allowed")));
+}
+
+// FAULTS G5: what never ends, or never begins, does not hold up the start.
+TEST_F(OptionsFile, OnlyRegularFilesOfSomeLengthAreRead) {
+  const std::string pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const char* flag : {"--config", "--key-secret"}) {
+    for (const std::string& path : {std::string("/dev/zero"), pipe}) {
+      EXPECT_THAT(Refused({flag, path}), AllOf(HasSubstr(flag), HasSubstr(path),
+                                               HasSubstr("a pipe, a device"), HasSubstr("regular")))
+          << flag;
+    }
+  }
+  const std::string most(1u << 20, '#');
+  EXPECT_EQ(Parsed({"--config", Write("most.toml", most)}).name, Parsed({}).name);
+  EXPECT_THAT(Refused({"--config", Write("more.toml", most + "#")}),
+              AllOf(HasSubstr("larger"), HasSubstr("1048576 bytes")));
+}
+
+// FAULTS G5
+TEST_F(OptionsFile, ALongLineIsNotRepeated) {
+  const std::string line(100'000, 'x');
+  for (const std::string& text :
+       {line, line + " = 1", "name = " + line, "name = [" + line + "," + line, "[" + line + "]",
+        "name = \"" + line, "host-slab = \"" + line + "\""}) {
+    const std::string why = Refused({"--config", Write("long.toml", text + "\n")});
+    EXPECT_LT(why.size(), 1000u);
+    EXPECT_THAT(why, HasSubstr("allowed"));
+    EXPECT_THAT(why, testing::Not(HasSubstr(std::string(300, 'x'))));
+  }
 }
 
 // FAULTS G5
