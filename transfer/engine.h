@@ -94,7 +94,15 @@ struct PullPages {  // outcomes since the last event of this pull
   };
   std::vector<Page> pages;
 };
-enum class PullStatus : uint8_t { kOk, kRefused, kUnreachable, kDeadline, kCancelled, kOverloaded };
+enum class PullStatus : uint8_t {
+  kOk,
+  kRefused,
+  kUnreachable,
+  kDeadline,
+  kCancelled,
+  kOverloaded,
+  kTransferLost,  // the process that moves pages here ended, or there is none: not the peer's fault
+};
 struct PullEnded {
   uint64_t pull = 0;
   PullStatus status = PullStatus::kOk;  // kOk: every page came, good or bad

@@ -21,6 +21,8 @@ std::string_view StatusName(PullStatus status) {
       return "cancelled";
     case PullStatus::kOverloaded:
       return "too many pulls at once here";
+    case PullStatus::kTransferLost:
+      return "the transfer process here ended";
   }
   return "";
 }
@@ -111,7 +113,8 @@ void Fetches::Take(const PullEnded& ended) {
     peers_->Succeeded(part.peer);
   }
   SayDone(part);
-  if (!fetch->over && first_missing < part.to) AskAnother(fetch, part, first_missing);
+  const bool lost = ended.status == PullStatus::kTransferLost;  // who else is asked is no matter
+  if (!fetch->over && first_missing < part.to && !lost) AskAnother(fetch, part, first_missing);
   EraseIfEnded(fetch);
 }
 

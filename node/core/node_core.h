@@ -75,7 +75,7 @@ struct Tick {};            // only time passes
 using Input = std::variant<SessionOpened, SessionRequest, SessionClosed, ProcessExited, ExtentReady,
                            RefusedOutside, DrainRequested, Tick, ClusterStarted, PeersChanged,
                            PeerAsks, FeedAsked, FeedReady, FeedDropped, PeerAnswered, FeedArrived,
-                           FeedEnded, TransferHappened>;
+                           FeedEnded, TransferHappened, TransferRuns>;
 
 // ---- Outputs
 // ---------------------------------------------------------------------------------------

@@ -157,6 +157,9 @@ struct FeedEnded {  // once for each OpenFeed that CloseFeed has not ended
 struct TransferHappened {
   TransferEvent event;
 };
+struct TransferRuns {  // whether pages can be moved here; as long as nothing is said, they can
+  bool runs = true;
+};
 // This node can be reached by peers: begins to talk to them.
 struct ClusterStarted {
   std::string node_name;

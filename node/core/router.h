@@ -67,6 +67,7 @@ class Router {
   void Take(FeedArrived& arrived);
   void Take(const FeedEnded& ended);
   void Take(const TransferHappened& happened);
+  void Take(const TransferRuns& transfer) { transfer_runs_ = transfer.runs; }
   HelloAnswer ServePeer(GrantId fresh, const HelloRequest& request);
   GrantAnswer ServePeer(GrantId fresh, GrantRequest& request);
   DoneAnswer ServePeer(GrantId fresh, const DoneRequest& request);
@@ -145,6 +146,7 @@ class Router {
   const std::string key_secret_;
   Nanos started_at_ = 0;
   bool draining_ = false;
+  bool transfer_runs_ = true;
   uint64_t extents_ = 0;
   std::vector<Nanos> full_said_;  // by space: when the log last said that it is full; 0: never
 };

@@ -45,7 +45,7 @@ std::optional<ReplicaNumber> Router::FindMaker(const Replica& replica, const Ope
     const ReplicaNumber writer(match.writer);
     return writer == replica.number ? std::nullopt : std::optional(writer);
   }
-  may_fetch = may_fetch && peers_.AnyHolds();
+  may_fetch = may_fetch && transfer_runs_ && peers_.AnyHolds();
   // Keys cost the hashes of what they name.
   if (tickets_.computations() == 0 && !may_fetch && !peers_.AnyMakes()) return std::nullopt;
   const BlockCount wanted = may_fetch ? limit - match.blocks : BlockCount(1);

@@ -24,6 +24,9 @@ absl::StatusOr<std::unique_ptr<Cluster>> Cluster::Create(const ClusterOptions& o
     engine.died = [self = cluster.get()](const std::string& how, Nanos pause) {
       self->owner_.loop->Post([self, how, pause] { self->TransferDied(how, pause); });
     };
+    engine.back = [self = cluster.get()] {
+      self->owner_.loop->Post([self] { self->owner_.deliver(TransferRuns{true}); });
+    };
     absl::StatusOr<std::unique_ptr<ProcessEngine>> made = ProcessEngine::Create(std::move(engine));
     if (!made.ok()) {
       const std::string why(made.status().message());
@@ -101,6 +104,7 @@ std::string Cluster::data_address() const {
 }
 
 void Cluster::TransferDied(const std::string& how, Nanos pause) {
+  owner_.deliver(TransferRuns{false});
   Log(LogLine::Level::kWarning, "transfer.restarted",
       {{"how", how},
        {"in_ms", std::to_string(pause / 1'000'000)},
@@ -166,7 +170,7 @@ void Cluster::Do(StartPull&& start) {
     PullPages none{start.pull, {}};
     for (uint32_t i = 0; i < start.pages.size(); ++i) none.pages.push_back({i});
     inbox_.Put(TransferHappened{std::move(none)});
-    inbox_.Put(TransferHappened{PullEnded{start.pull, PullStatus::kUnreachable}});
+    inbox_.Put(TransferHappened{PullEnded{start.pull, PullStatus::kTransferLost}});
     return;
   }
   Pull pull{start.pull, std::move(start.address), start.grant, start.deadline, {}};

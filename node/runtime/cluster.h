@@ -4,6 +4,7 @@
 //   core ── AnswerPeer, SendFeed, EndFeed ──────────────────► PeerServer ────┐
 //        ── AskPeer, OpenFeed, CloseFeed ───────────────────► PeerClient ────┼─► Inbox ─► core
 //        ── OfferPages, RevokeOffer, StartPull, CancelPull ─► ProcessEngine ─┘
+//                   its process ends, is back: TransferRuns ─► core
 //                                                PeerNames ─► PeersChanged ─► core
 //
 // It decides nothing. Pages are PageIds to the core and memory to the engine: this is where one

@@ -287,6 +287,38 @@ TEST_F(Fetch, WhatFailsAtTheSameTimeIsOneFailure) {
   ExpectRest();
 }
 
+// FAULTS D6, E8: the node's own transfer process is no peer's fault.
+TEST_F(Fetch, APullThatEndedWithTheOwnTransferBlamesNobody) {
+  Start(3);
+  EXPECT_EQ(cluster->Get(2, prompt), kBlocks);
+  cluster->Advance(kTold);
+  cluster->net().transfers().SetFate(
+      [](auto&, auto&, LoopbackMessage) { return LoopbackFate{.drop = true}; });
+  cluster->net().on_event = [](uint32_t member, TransferEvent* event) {
+    auto* const ended = std::get_if<PullEnded>(event);
+    if (member == 1 && ended != nullptr) ended->status = PullStatus::kTransferLost;
+  };
+  const uint64_t serial = WantQuietly(1);
+  cluster->Advance(20 * kSecond);
+  EXPECT_EQ(AnswerTo(1, serial).blocks, 0u);
+  EndRequest(1, {});
+  EXPECT_EQ(cluster->peer(1, 0).pulls + cluster->peer(1, 2).pulls, 1u) << "nobody else is asked";
+  EXPECT_FALSE(cluster->peer(1, 0).closed_for);
+  EXPECT_FALSE(cluster->peer(1, 2).closed_for);
+  ExpectRest();
+}
+
+TEST_F(Fetch, NothingIsFetchedWhileTheOwnTransferIsDown) {
+  Start(2);
+  cluster->node(1).Input(TransferRuns{false});
+  EXPECT_EQ(cluster->Get(1, prompt), 0u);
+  EXPECT_EQ(cluster->node(1).status().counters.fetches, 0u);
+  EXPECT_EQ(cluster->peer(1, 0).grants_asked, 0u);
+  cluster->node(1).Input(TransferRuns{true});
+  EXPECT_EQ(cluster->Get(1, prompt), kBlocks);
+  ExpectRest();
+}
+
 TEST_F(Fetch, APageThatCameWrongIsNeverServed) {  // FAULTS B6, G4
   Start(3);
   cluster->net().transfers().SetFate([pages = 0](auto&, auto&, LoopbackMessage kind) mutable {

@@ -168,12 +168,16 @@ bool PeerNet::Take(uint32_t member, CancelPull* cancel) {
 // ---- Messages
 
 bool PeerNet::TakeEvents() {
-  for (Node& node : nodes_) {
+  for (uint32_t member = 0; member < nodes_.size(); ++member) {
+    Node& node = nodes_[member];
     if (!node.events || node.engine == nullptr) continue;
     node.events = false;
     std::vector<TransferEvent> events;
     node.engine->TakeEvents(&events);
-    for (TransferEvent& event : events) node.member.step(TransferHappened{std::move(event)});
+    for (TransferEvent& event : events) {
+      if (on_event) on_event(member, &event);
+      node.member.step(TransferHappened{std::move(event)});
+    }
     return true;
   }
   return false;

@@ -59,6 +59,7 @@ class PeerNet {
   // Changes messages on their way, or drops them (false).
   std::function<bool(uint32_t from, uint32_t to, PeerAnswerBody*)> on_answer;
   std::function<bool(uint32_t from, uint32_t to, SendFeed*)> on_feed;
+  std::function<void(uint32_t member, TransferEvent*)> on_event;  // changes what an engine says
   LoopbackNetwork& transfers() { return transfers_; }
   uint64_t asked() const { return asked_; }
 

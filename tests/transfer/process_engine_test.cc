@@ -120,7 +120,7 @@ TEST_F(ProcessEngineTest, TheRequestersProcessIsKilledInMidPull) {
   ASSERT_TRUE(AwaitEnd(1));
   EXPECT_EQ(heard().pages[1].size(), kPages) << "each page has an outcome";
   if (heard().ended.at(1).status != PullStatus::kOk) {
-    EXPECT_EQ(heard().ended.at(1).status, PullStatus::kUnreachable);
+    EXPECT_EQ(heard().ended.at(1).status, PullStatus::kTransferLost);
   }
   EXPECT_EQ(heard().ended.at(1).bytes, heard().Count(1, PageOutcome::kArrived) * kPageBytes);
   for (Page& page : to_) page.assign(kPageBytes, std::byte{0x11});
@@ -161,7 +161,7 @@ TEST_F(ProcessEngineTest, AStoppedProcessIsReplaced) {
   pull.pages.push_back({0, 0, to_[0]});
   pair_->requester->Start(std::move(pull));
   ASSERT_TRUE(AwaitEnd(1));
-  EXPECT_EQ(heard().ended.at(1).status, PullStatus::kUnreachable);
+  EXPECT_EQ(heard().ended.at(1).status, PullStatus::kTransferLost);
   AwaitNewProcess(pair_->requester, before);
   ExpectServes(2);
 }

@@ -131,7 +131,7 @@ std::string ProcessEngine::Link::Live(std::promise<absl::Status>* opened) {
 
 // Until it is lost (empty), or to be given up (why).
 std::string ProcessEngine::Link::Attend(std::promise<absl::Status>* opened, Nanos started) {
-  bool told = opened == nullptr;
+  bool told = false;
   for (;;) {
     Nanos until = 0;
     bool had_events = false, there = false;
@@ -151,7 +151,11 @@ std::string ProcessEngine::Link::Attend(std::promise<absl::Status>* opened, Nano
     Tell(had_events);
     if (answer && !answer->ok()) return std::string(answer->message());
     if (answer && !told) {
-      opened->set_value(absl::OkStatus());
+      if (opened != nullptr) {
+        opened->set_value(absl::OkStatus());
+      } else if (options.back) {
+        options.back();
+      }
       told = true;
     }
     if (!there) return "";

@@ -11,16 +11,15 @@
 //
 // When the process ends, however it does:
 //  1. It is reaped before anything else, so nobody touches a page on its behalf.
-//  2. Its pulls end: pages without an outcome are kFailed, the pull kUnreachable. Grants that were
+//  2. Its pulls end: pages without an outcome are kFailed, the pull kTransferLost. Grants that were
 //     revoked end.
 //  3. A new one is started, on the same address: at once if the last lived for kHealthy, else after
-//  a
-//     pause that doubles. It gets the extents and the offers that are open. A page may be served
+//     a pause that doubles. It gets the extents and the offers that are open. A page may be served
 //     once more then than it was offered, to who asks for it twice.
-//  4. In the pause, pulls end kUnreachable at once.
+//  4. In the pause, pulls end kTransferLost at once.
 //
-// Pages lie in extents that were added. Threads: as TransferEngine says; `died` comes on a thread
-// of the engine's. The destructor ends the process, and waits for its end.
+// Pages lie in extents that were added. Threads: as TransferEngine says; `died` and `back` come
+// on a thread of the engine's. The destructor ends the process, and waits for its end.
 #ifndef PANDO_TRANSFER_PROCESS_PROCESS_ENGINE_H_
 #define PANDO_TRANSFER_PROCESS_PROCESS_ENGINE_H_
 
@@ -46,6 +45,7 @@ struct ProcessEngineOptions {
   std::function<void()> notify = nullptr;
   // The process ended, and how ("signal 6 (Aborted)"); it is started again in `pause`.
   std::function<void(const std::string& how, Nanos pause)> died = nullptr;
+  std::function<void()> back = nullptr;  // after `died`: the next one listens
 };
 
 class ProcessEngine final : public TransferEngine {

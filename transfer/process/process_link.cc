@@ -173,7 +173,7 @@ void ProcessLink::EndByLoss(uint64_t id, const OpenPull& pull) {
   ours_.pages_failed += failed.pages.size();
   if (!failed.pages.empty()) events_.emplace_back(std::move(failed));
   events_.emplace_back(
-      PullEnded{.pull = id, .status = PullStatus::kUnreachable, .bytes = pull.bytes});
+      PullEnded{.pull = id, .status = PullStatus::kTransferLost, .bytes = pull.bytes});
 }
 
 bool ProcessLink::Stuck(Nanos now) const {
