@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "node/core/spaces.h"
 #include "tests/node/core/driver.h"
 
 namespace pando::testing {
@@ -233,6 +236,18 @@ TEST(AttachTest, ShiftedBordersOfFieldsAreOtherSpaces) {
     node.StartEngine("r" + std::to_string(i++), options);
   }
   EXPECT_EQ(node.status().spaces.size(), lists.size());
+}
+
+// FAULTS A3: a value that spells out what a further field adds to the identity is no such field.
+TEST(AttachTest, AValueThatLooksLikeAFieldIsAValue) {
+  SpaceDescription one, two, forged;
+  one.fields = {{"a", "b"}};
+  two.fields = {{"a", "b"}, {"c", "d"}};
+  const std::string shorter = SpaceIdentity(one), longer = SpaceIdentity(two);
+  const auto differs = std::ranges::mismatch(shorter, longer).in2 - longer.begin();
+  const auto added = longer.substr(static_cast<size_t>(differs), longer.size() - shorter.size());
+  forged.fields = {{"a", "b" + added}};
+  EXPECT_NE(SpaceIdentity(forged), longer);
 }
 
 TEST(AttachTest, APlaceThatStillHoldsPagesIsTakenOnlyByNamingItsSession) {
