@@ -365,6 +365,22 @@ TEST_F(Fetch, AnotherHolderHelpsOut) {
   EXPECT_EQ(cluster->peer(1, 2).pages_pulled, kBlocks);
 }
 
+// FAULTS B2: what came well is a block's already, and is not written again.
+TEST_F(Fetch, ASecondTryPullsOnlyWhatIsMissing) {
+  Start(3);
+  EXPECT_EQ(cluster->Get(2, prompt), kBlocks);
+  cluster->Advance(kTold);
+  cluster->net().transfers().SetFate([pages = 0](auto&, auto&, LoopbackMessage kind) mutable {
+    return LoopbackFate{.corrupt = kind == LoopbackMessage::kPage && ++pages == 5};
+  });
+  const uint64_t serial = Want(1);
+  EXPECT_EQ(AnswerTo(1, serial).blocks, kBlocks);
+  EndRequest(1, AnswerTo(1, serial));
+  EXPECT_EQ(cluster->peer(1, 0).pages_pulled, kBlocks - 1);
+  EXPECT_EQ(cluster->peer(1, 2).pages_pulled, 1u);
+  ExpectRest();
+}
+
 // FAULTS B2, D6: who waits is answered in time; the pages are nobody's until the engine is done.
 TEST_F(Fetch, ADeadlineAnswersAndPagesStayQuarantined) {
   Start(2);
