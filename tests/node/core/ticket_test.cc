@@ -127,6 +127,25 @@ TEST_F(TicketTest, WhenItsTimeComesAWaiterTakesWhatThereIsAndMayWaitOn) {
   node.ExpectBase();
 }
 
+// FAULTS B2: a shard loads by the acquire's claim already, the other one will.
+TEST_F(TicketTest, AClaimThatAWorkerHasBegunStandsBesideTheNewOne) {
+  const Engine two = node.StartEngine("two", 2), maker = node.StartEngine("maker", 2);
+  Compute(maker, RequestId(1));
+  StoreUpTo(maker, RequestId(1), 2);
+  const AcquireAnswer want = Want(two, RequestId(1));
+  EXPECT_EQ(want.blocks, 2u);
+  EXPECT_EQ(node.Begin(two.workers[0], want.claim).code, Code::kOk);
+  const uint64_t wait = node.Await(two, want.ticket, node.now + kSecond);
+  StoreUpTo(maker, RequestId(1), kBlocks);
+  EXPECT_EQ(AnswerTo(wait).blocks, kBlocks);
+  EXPECT_EQ(node.Begin(two.workers[1], want.claim).code, Code::kOk);
+  for (const SessionId worker : two.workers) node.End(worker, LoadEnd(want.claim));
+  Load(two, AnswerTo(wait).claim);
+  Settle(two, RequestId(1), kBlocks * kBlock);
+  Settle(maker, RequestId(1));
+  node.ExpectBase();
+}
+
 TEST_F(TicketTest, WithNothingMoreTheAcquiresClaimStands) {
   node.Store(c, BlocksPrompt(1, 2));
   Compute(a, RequestId(1));
