@@ -140,13 +140,13 @@ class Script {
     const SpaceShape shape{
         .identity = std::string(100, 'i'), .block_tokens = 1, .page_bytes = Bytes(1), .shards = 1};
     Do([&] { return cache_.AddSpace(shape).has_value(); });
-    const std::vector<uint32_t> a{1, 2, 3, 4}, b{1, 2, 9, 9, 9, 9},
+    const std::vector<uint32_t> a{1, 2, 3, 4}, b{1, 2, 9, 9, 9, 9, 9, 9},
         c{5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
     const std::vector<Segment> segments{{"corpus/manual", TokenCount(2)},
-                                        {"tenant/b", TokenCount(6)}};
+                                        {"tenant/b", TokenCount(8)}};
     const std::vector<BlockExtra> extras{{BlockCount(3), "digest"}};
     Store({a, {}, {}});
-    Store({b, {}, {}});
+    Store({b, {}, {}});            // splits, and takes an extent
     Store({b, segments, extras});  // splits nothing, other scopes
     Store({c, {}, {}});            // evicts
     std::optional<PathRef> path;
