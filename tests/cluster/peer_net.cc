@@ -31,7 +31,7 @@ void PeerNet::Crash(uint32_t member) {
   node.engine.reset();
   node.events = false;
   node.calls.clear();
-  std::erase_if(messages_, [&](const Message& m) { return m.from == member || m.to == member; });
+  Lose([&](const Message& m) { return m.from == member || m.to == member; });
   std::erase_if(serving_, [&](const auto& served) { return served.second.requester == member; });
   for (auto it = feeds_.begin(); it != feeds_.end();) {
     const auto [serving, feed] = *it++;
@@ -47,6 +47,47 @@ void PeerNet::Crash(uint32_t member) {
     }
     for (const uint64_t call : failed) FailCall(other, call, "connection reset");
   }
+}
+
+// What is on its way does not arrive. Of a closed or refused feed the other end hears anyway.
+template <class Lost>
+void PeerNet::Lose(const Lost& lost) {
+  std::vector<Message> gone;
+  for (const Message& message : messages_) {
+    if (lost(message)) gone.push_back(message);
+  }
+  std::erase_if(messages_, lost);
+  for (const Message& message : gone) {
+    const auto* subscribe = std::get_if<Subscribe>(&message.content);
+    if (subscribe != nullptr && up(message.from)) {
+      nodes_[message.from].member.step(FeedEnded{subscribe->stream, "connection reset"});
+    }
+    const auto* unsubscribe = std::get_if<Unsubscribe>(&message.content);
+    if (unsubscribe != nullptr && up(message.to)) {
+      nodes_[message.to].member.step(FeedDropped{unsubscribe->stream});
+    }
+  }
+}
+
+void PeerNet::Break(uint32_t a, uint32_t b) {
+  const auto between = [&](uint32_t one, uint32_t other) {
+    return (one == a && other == b) || (one == b && other == a);
+  };
+  Lose([&](const Message& m) { return between(m.from, m.to); });
+  for (auto it = feeds_.begin(); it != feeds_.end();) {
+    const auto [serving, feed] = *it++;
+    if (!between(feed.owner, feed.reader)) continue;
+    EndFeedOf(serving, "connection reset");
+    if (up(feed.owner)) nodes_[feed.owner].member.step(FeedDropped{serving});
+  }
+  for (const uint32_t member : {a, b}) {
+    std::vector<uint64_t> failed;
+    for (const auto& [call, open] : nodes_[member].calls) {
+      if (between(member, open.to)) failed.push_back(call);
+    }
+    for (const uint64_t call : failed) FailCall(member, call, "connection reset");
+  }
+  if (up(a) && up(b)) transfers_.Break(nodes_[a].engine->address(), nodes_[b].engine->address());
 }
 
 void PeerNet::FailCall(uint32_t member, uint64_t call, const std::string& why) {
@@ -83,7 +124,17 @@ bool PeerNet::Carry(uint32_t member, Output* output) {
 }
 
 void PeerNet::Send(uint32_t from, uint32_t to, decltype(Message::content) content) {
-  messages_.push_back({from, to, std::move(content)});
+  const Way way = on_send ? on_send(from, to) : Way{};
+  Message message{from, to, std::move(content), now_ + way.delay, false};
+  if (way.again && !std::holds_alternative<Subscribe>(message.content) &&
+      !std::holds_alternative<Unsubscribe>(message.content) &&
+      !std::holds_alternative<End>(message.content)) {
+    Message copy = message;
+    copy.due += *way.again;
+    copy.again = true;
+    messages_.push_back(std::move(copy));
+  }
+  messages_.push_back(std::move(message));
 }
 
 bool PeerNet::Take(uint32_t member, AskPeer* ask) {
@@ -126,7 +177,7 @@ bool PeerNet::Take(uint32_t member, SendFeed* feed) {
   const auto it = feeds_.find(feed->stream);
   if (it == feeds_.end()) return true;
   const uint64_t serving = feed->stream;
-  Send(member, it->second.reader, Piece{serving, std::move(*feed)});
+  Send(member, it->second.reader, Piece{serving, it->second.stream, std::move(*feed)});
   return true;
 }
 
@@ -183,12 +234,25 @@ bool PeerNet::TakeEvents() {
   return false;
 }
 
-// The oldest of some two nodes that can pass.
+// Messages of one number arrive in the order in which they were sent; without one, in any.
+std::optional<uint64_t> PeerNet::OrderOf(const Message& message) const {
+  if (message.again) return std::nullopt;
+  if (!random) return uint64_t{message.from} << 32 | message.to;
+  if (const auto* piece = std::get_if<Piece>(&message.content)) return piece->serving;
+  if (const auto* end = std::get_if<End>(&message.content)) return end->serving;
+  return std::nullopt;
+}
+
+// The oldest of its order, of those that can pass.
 std::deque<PeerNet::Message>::iterator PeerNet::NextMessage() {
-  std::set<std::pair<uint32_t, uint32_t>> seen;
+  std::vector<uint64_t> seen;
   std::vector<std::deque<Message>::iterator> heads;
   for (auto it = messages_.begin(); it != messages_.end(); ++it) {
-    if (parted_.contains({it->from, it->to}) || !seen.emplace(it->from, it->to).second) continue;
+    if (const std::optional<uint64_t> order = OrderOf(*it)) {
+      if (std::find(seen.begin(), seen.end(), *order) != seen.end()) continue;
+      seen.push_back(*order);
+    }
+    if (parted_.contains({it->from, it->to}) || it->due > now_) continue;
     if (!random) return it;
     heads.push_back(it);
   }
@@ -208,7 +272,23 @@ bool PeerNet::Deliver() {
   return transfers_.Step();
 }
 
+// A copy of a message that has arrived, or may arrive later: nobody asked for it.
+void PeerNet::ArriveAgain(const Message& message) {
+  const uint32_t from = message.from, to = message.to;
+  if (!up(to)) return;
+  if (const auto* ask = std::get_if<Ask>(&message.content)) {
+    const uint64_t serving = ++last_;
+    serving_.emplace(serving, Served{from, ask->call});
+    nodes_[to].member.step(PeerAsks{serving, GrantId{0x1234, serving}, ask->body});
+  } else if (const auto* reply = std::get_if<Reply>(&message.content)) {
+    nodes_[to].member.step(PeerAnswered{reply->call, reply->body, ""});
+  } else if (const auto* piece = std::get_if<Piece>(&message.content)) {
+    nodes_[to].member.step(FeedArrived{piece->stream, *piece->feed.piece, piece->feed.totals});
+  }
+}
+
 void PeerNet::Arrive(Message message) {
+  if (message.again) return ArriveAgain(message);
   const uint32_t from = message.from, to = message.to;
   Node& node = nodes_[to];
   if (auto* ask = std::get_if<Ask>(&message.content)) {
@@ -258,6 +338,9 @@ Nanos PeerNet::NextTime() const {
   Nanos next = transfers_.NextTime().value_or(std::numeric_limits<Nanos>::max());
   for (const Node& node : nodes_) {
     for (const auto& [call, open] : node.calls) next = std::min(next, open.deadline);
+  }
+  for (const Message& message : messages_) {
+    if (message.due > now_) next = std::min(next, message.due);
   }
   return next;
 }

@@ -8,8 +8,9 @@
 //   while (net.Deliver()) {}                 one message, or half a page, a call
 //   net.SetTime(now)                         deadlines of calls and pulls
 //
-// As TCP does it, a partition only delays; a crash breaks connections at once. What an answer or a
-// feed has lost nobody gets twice. One thread.
+// As TCP does it, a partition only delays; a crash and a Break end connections at once. Order is
+// kept within a feed; calls pass each other, and are done again, only if `random` and `on_send` are
+// set. One thread.
 #ifndef PANDO_TESTS_CLUSTER_PEER_NET_H_
 #define PANDO_TESTS_CLUSTER_PEER_NET_H_
 
@@ -52,10 +53,18 @@ class PeerNet {
   // When something happens without a message: INT64_MAX: never.
   Nanos NextTime() const;
   void Partition(uint32_t a, uint32_t b, bool parted);
+  // Their connections end: calls fail, feeds end, what is on its way is lost, pulls break off.
+  void Break(uint32_t a, uint32_t b);
 
-  // Below n; chooses what is delivered next, with order kept only from node to node. Else the
-  // oldest.
+  // Below n; chooses what is delivered next, with order kept only within each feed. Else the
+  // oldest of two nodes.
   std::function<uint64_t(uint64_t)> random;
+  // How a message travels.
+  struct Way {
+    Nanos delay = 0;
+    std::optional<Nanos> again;  // a copy arrives too, so much later, however stale it is then
+  };
+  std::function<Way(uint32_t from, uint32_t to)> on_send;
   // Changes messages on their way, or drops them (false).
   std::function<bool(uint32_t from, uint32_t to, PeerAnswerBody*)> on_answer;
   std::function<bool(uint32_t from, uint32_t to, SendFeed*)> on_feed;
@@ -81,6 +90,7 @@ class PeerNet {
   };
   struct Piece {
     uint64_t serving = 0;
+    uint64_t stream = 0;  // the reader's
     SendFeed feed;
   };
   struct End {
@@ -90,6 +100,8 @@ class PeerNet {
   struct Message {
     uint32_t from = 0, to = 0;
     std::variant<Ask, Reply, Subscribe, Unsubscribe, Piece, End> content;
+    Nanos due = 0;
+    bool again = false;  // a copy
   };
   struct Call {
     uint32_t to = 0;
@@ -111,11 +123,15 @@ class PeerNet {
   static uint32_t MemberOf(PeerId peer) { return peer.value() - 1; }
   void Send(uint32_t from, uint32_t to, decltype(Message::content) content);
   void Arrive(Message message);
+  void ArriveAgain(const Message& message);
+  template <class Lost>
+  void Lose(const Lost& lost);
   void FailCall(uint32_t member, uint64_t call, const std::string& why);
   void EndFeedOf(uint64_t serving, const std::string& why);
   std::map<uint64_t, Feed>::iterator FindFeed(uint32_t reader, uint64_t stream);
   bool TakeEvents();
   std::deque<Message>::iterator NextMessage();
+  std::optional<uint64_t> OrderOf(const Message& message) const;
   bool Take(uint32_t member, AnswerPeer* answer);
   bool Take(uint32_t member, SendFeed* feed);
   bool Take(uint32_t member, EndFeed* end);

@@ -201,6 +201,14 @@ void LoopbackEngine::Close(uint64_t id, bool tell) {
   Flush();
 }
 
+void LoopbackEngine::CloseAllTo(const std::string& peer) {
+  std::vector<uint64_t> ids;
+  for (const auto& [id, connection] : connections_) {
+    if (connection.peer == peer) ids.push_back(id);
+  }
+  for (const uint64_t id : ids) Close(id, /*tell=*/true);
+}
+
 bool LoopbackEngine::Busy(uint64_t id, const Connection& connection) const {
   return !connection.sending.empty() || pulls_.UnderWay(id) > 0;
 }

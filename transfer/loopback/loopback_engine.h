@@ -50,6 +50,7 @@ class LoopbackEngine final : public TransferEngine {
   void Land(uint64_t connection, const LoopbackNetwork::Page& page, bool corrupt);
   void OnSent(uint64_t connection, const LoopbackNetwork::Page& page);
   void Close(uint64_t connection, bool tell);
+  void CloseAllTo(const std::string& peer);
   void OnTime();
   std::optional<Nanos> NextTime() const;
   bool Busy(uint64_t id, const Connection& connection) const;

@@ -91,6 +91,13 @@ void LoopbackNetwork::Partition(const std::string& a, const std::string& b, bool
   }
 }
 
+void LoopbackNetwork::Break(const std::string& a, const std::string& b) {
+  for (const auto& [one, other] : {std::pair{a, b}, std::pair{b, a}}) {
+    const auto engine = engines_.find(one);
+    if (engine != engines_.end()) engine->second->CloseAllTo(other);
+  }
+}
+
 void LoopbackNetwork::Forget(uint64_t connection) {
   for (auto it = queue_.begin(); it != queue_.end();) {
     const Message& message = it->second;

@@ -75,6 +75,8 @@ class LoopbackNetwork {
   }
   // While two addresses are partitioned nothing passes between them; what was sent waits.
   void Partition(const std::string& a, const std::string& b, bool parted);
+  // Their connections end, as by a reset: both hear of it.
+  void Break(const std::string& a, const std::string& b);
 
  private:
   friend class LoopbackEngine;
