@@ -38,6 +38,7 @@
 #include <vector>
 
 #include "radix/base/ids.h"
+#include "radix/base/page_ops.h"
 #include "radix/key/prompt.h"
 
 namespace pando {
@@ -131,6 +132,7 @@ class PrefixCache {
     bool collide = false;      // tests only: every key hashes to the same value (FAULTS A8)
     uint32_t extent_pages_max =
         0;  // tests only: carve at most so many pages from an extent; 0: all
+    PageOpCounts* page_ops = nullptr;  // tests only: counts there; must outlive the cache
   };
 
   explicit PrefixCache(const Options& options);

@@ -17,7 +17,9 @@ constexpr uint32_t kAhead = 8;  // page entries that are loaded before they are 
 
 Cache::Cache(const PrefixCache::Options& options)
     : tree_({.key_secret = options.key_secret, .collide = options.collide}),
-      pages_({.space_share = options.space_share, .extent_pages_max = options.extent_pages_max}),
+      pages_({.space_share = options.space_share,
+              .extent_pages_max = options.extent_pages_max,
+              .ops = options.page_ops}),
       policy_(std::make_unique<LruPolicy>()) {}
 
 std::optional<SpaceId> Cache::AddSpace(const SpaceShape& shape) {

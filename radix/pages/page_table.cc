@@ -152,6 +152,9 @@ void PageTable::UnlinkAvailable(uint32_t id) {
 
 [[gnu::always_inline]] inline PageNext PageTable::Apply(PageId page, Extent* extent,
                                                         PageEntry* entry, PageOp op) {
+  if (options_.ops != nullptr) {
+    ++(*options_.ops)[static_cast<size_t>(entry->state)][static_cast<size_t>(op)];
+  }
   const PageNext next = kNextState[static_cast<size_t>(entry->state)][static_cast<size_t>(op)];
   if (next == PageNext::kBroken) Broken(page, entry->state, op);
   if (next == PageNext::kRefused) return next;

@@ -40,6 +40,7 @@
 #include <vector>
 
 #include "radix/base/ids.h"
+#include "radix/base/page_ops.h"
 #include "radix/pool/chunked_array.h"
 
 namespace pando {
@@ -49,6 +50,7 @@ inline constexpr size_t kPageStates = 6;
 
 enum class PageOp : uint8_t { kReserve, kHold, kCommit, kRelease, kReleaseLast, kDetach };
 inline constexpr size_t kPageOps = 6;
+static_assert(sizeof(PageOpCounts) == kPageStates * kPageOps * sizeof(uint64_t));
 
 // What an operation on a page in some state comes to.
 enum class PageNext : uint8_t {
@@ -77,6 +79,7 @@ class PageTable {
   struct Options {
     double space_share = 0.8;
     uint32_t extent_pages_max = 0;  // carve at most so many pages from an extent; 0: all
+    PageOpCounts* ops = nullptr;    // counts, if there
   };
 
   explicit PageTable(const Options& options) : options_(options) {}
