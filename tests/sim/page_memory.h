@@ -1,16 +1,17 @@
-// The memory that pages name, with a stamp for the bytes of each page: whoever reads a page can
-// tell whose KV it is, so that a wrong page proves itself. It also knows who may be touching which
-// page, and that a page is only written while nobody else may. One thread.
+// The memory of one life of a node, with a stamp for the bytes of each page: whoever reads a page
+// can tell whose KV it is, so that a wrong page proves itself. It also knows who may be touching
+// which page, and that a page is only written while nobody else may. Engines that have it mapped
+// keep it when the node dies. One thread.
 #ifndef PANDO_TESTS_SIM_PAGE_MEMORY_H_
 #define PANDO_TESTS_SIM_PAGE_MEMORY_H_
 
 #include <cstdint>
-#include <map>
-#include <set>
 #include <span>
 #include <type_traits>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/node_hash_map.h"
 #include "radix/base/ids.h"
 #include "tests/sim/checker.h"
 
@@ -37,21 +38,24 @@ class PageMemory {
   Accessor EnterAlone(PageId page);
   void Leave(Accessor accessor);
   void Write(Accessor accessor, PageId page, const Stamp& stamp);
-  Stamp Read(Accessor accessor, PageId page) const;
+  Stamp Read(Accessor accessor, PageId page);
   // The page's bytes, for transfers.
   std::span<std::byte> BytesOf(PageId page) {
-    return std::as_writable_bytes(std::span(&stamps_[page], 1));
+    return std::as_writable_bytes(std::span(&pages_[page].stamp, 1));
   }
   uint64_t accessors() const { return pages_of_.size(); }
 
  private:
-  bool Has(Accessor accessor, PageId page) const;
+  struct Page {
+    Stamp stamp;
+    std::vector<Accessor> accessors;
+    bool alone = false;  // entered alone
+  };
+  static bool Has(const Page& page, Accessor accessor);
 
   Checker* checker_;
-  std::map<PageId, Stamp> stamps_;
-  std::map<PageId, std::vector<Accessor>> accessors_of_;
-  std::map<Accessor, std::vector<PageId>> pages_of_;
-  std::set<PageId> alone_;  // entered alone
+  absl::node_hash_map<PageId, Page> pages_;
+  absl::flat_hash_map<Accessor, std::vector<PageId>> pages_of_;
   Accessor last_ = 0;
 };
 

@@ -17,7 +17,7 @@ constexpr uint64_t Mix(uint64_t hash, uint64_t value) {
 
 class Random {
  public:
-  explicit Random(uint64_t seed) : state_(seed) {}
+  explicit Random(uint64_t seed = 0) : state_(seed) {}
 
   uint64_t Next() { return Mix(state_ += 0x9e3779b97f4a7c15ull, 0); }
   uint64_t Below(uint64_t n) { return Next() % n; }

@@ -6,9 +6,21 @@
 #include "node/core/limits.h"
 
 namespace pando::sim {
+namespace {
+
+constexpr uint64_t kAttachAgain = 1000;  // units
+// Of claims and of waiting, once nothing goes wrong any more.
+constexpr uint64_t kCalmLife = 60 * kUnitsPerSecond, kCalmWait = 20 * kUnitsPerSecond;
+
+}  // namespace
 
 Replica::Replica(const ReplicaOptions& options, const World& world)
-    : options_(options), world_(world) {
+    : options_(options),
+      world_(world),
+      random_(options.seed),
+      pauses_(options.seed + 1),
+      decider_(world.decisions, options.source) {
+  world_.node->on_crash.push_back([this] { NodeLost(); });
   processes_.resize(options_.single ? 1 : 1 + options_.shards);
   for (size_t i = 0; i < processes_.size(); ++i) {
     processes_[i].role = options_.single ? Role::kBoth : i == 0 ? Role::kScheduler : Role::kWorker;
@@ -20,9 +32,8 @@ Replica::Replica(const ReplicaOptions& options, const World& world)
 
 void Replica::Start() {
   for (size_t i = 0; i < processes_.size(); ++i) {
-    world_.events->After(world_.random->Below(500), [this, i] { StartProcess(i); });
+    world_.events->After(random_.Below(500), [this, i] { StartProcess(i); });
   }
-  world_.events->After(1000, [this] { Act(); });
 }
 
 void Replica::Stop() {
@@ -45,6 +56,7 @@ void Replica::StartProcess(size_t index) {
 void Replica::Attach(size_t index) {
   Process& process = processes_[index];
   if (stopping_ || !process.alive) return;
+  if (!world_.node->up()) return AttachAgain(index);
   if (!world_.node->open(process.session)) process.session = world_.node->Open();
   AttachRequest attach;
   attach.checksum_formula = limits::kChecksumFormula;
@@ -66,11 +78,16 @@ void Replica::Attach(size_t index) {
         world_.checker->Expect(answer.code != Code::kInvalid && answer.code != Code::kLimit,
                                "an attach was refused as wrong");
         attached.attached = answer.code == Code::kOk;
-        if (attached.attached) return;
-        world_.events->After(1000, [this, index, session = attached.session] {
-          if (processes_[index].session == session) Attach(index);
-        });
+        if (!attached.attached) AttachAgain(index);
       });
+}
+
+void Replica::AttachAgain(size_t index) {
+  const Process& process = processes_[index];
+  world_.events->After(kAttachAgain, [this, index, session = process.session] {
+    const Process& tried = processes_[index];
+    if (tried.session == session && !tried.attached) Attach(index);
+  });
 }
 
 bool Replica::Serving() const {
@@ -85,16 +102,34 @@ void Replica::LoseSocket(size_t index) {
   process.attached = false;
   process.replaces = process.session;
   world_.node->Close(process.session);
-  world_.events->After(world_.random->Below(3000), [this, index, life = process.life] {
+  ++faults_;
+  world_.events->After(random_.Below(3000), [this, index, life = process.life] {
     Process& back = processes_[index];
-    if (back.life != life || !back.alive) return;
+    if (back.life != life || !back.alive || back.attached) return;
     LeaveCopies(&back);
     Attach(index);
   });
 }
 
+// As above, and what there was to be replaced is gone too.
+void Replica::NodeLost() {
+  for (size_t index = 0; index < processes_.size(); ++index) {
+    Process& process = processes_[index];
+    process.attached = false;
+    process.session = SessionId();
+    process.replaces = SessionId();
+    if (!process.alive) continue;
+    world_.events->After(random_.Below(3000), [this, index, life = process.life] {
+      Process& back = processes_[index];
+      if (back.life != life || !back.alive || back.session != SessionId()) return;
+      LeaveCopies(&back);
+      Attach(index);
+    });
+  }
+}
+
 void Replica::LeaveCopies(Process* process) {
-  for (const auto& [accessor, store] : process->copies) world_.node->memory().Leave(accessor);
+  for (const auto& [number, copy] : process->copies) copy.memory->Leave(copy.accessor);
   process->copies.clear();
 }
 
@@ -102,12 +137,13 @@ void Replica::LeaveCopies(Process* process) {
 void Replica::Die(size_t index) {
   Process& process = processes_[index];
   ++deaths_;
+  ++faults_;
   process.attached = false;
   const SessionId session = process.session;
   const uint64_t life = process.life;
-  if (world_.random->OneIn(2)) return Exited(index, life);
+  if (random_.OneIn(2)) return Exited(index, life);
   world_.node->Close(session);
-  world_.events->After(world_.random->Below(4000), [this, index, life] { Exited(index, life); });
+  world_.events->After(random_.Below(4000), [this, index, life] { Exited(index, life); });
 }
 
 void Replica::Exited(size_t index, uint64_t life) {
@@ -119,53 +155,64 @@ void Replica::Exited(size_t index, uint64_t life) {
   if (process.replaces != SessionId()) world_.node->Exit(process.replaces);
   world_.node->Exit(process.session);
   // Its socket ends with it, be it seen a little later.
-  world_.events->After(world_.random->Below(200),
+  world_.events->After(random_.Below(200),
                        [this, session = process.session] { world_.node->Close(session); });
   // The engine's other processes mostly follow.
   for (size_t i = 0; i < processes_.size(); ++i) {
-    if (i == index || !processes_[i].alive || world_.random->OneIn(3)) continue;
-    world_.events->After(world_.random->Below(2000), [this, i, other = processes_[i].life] {
+    if (i == index || !processes_[i].alive || random_.OneIn(3)) continue;
+    world_.events->After(random_.Below(2000), [this, i, other = processes_[i].life] {
       if (processes_[i].alive && processes_[i].life == other) Die(i);
     });
   }
-  world_.events->After(world_.random->Below(5000), [this, index] { StartProcess(index); });
+  world_.events->After(random_.Below(5000), [this, index] { StartProcess(index); });
 }
 
 // ---- Requests
 
-void Replica::Act() {
-  if (stopping_) return;
-  world_.events->After(world_.random->Below(120) + 1, [this] { Act(); });
-  if (world_.random->OneIn(700)) {
-    const size_t index = world_.random->Below(processes_.size());
+void Replica::Act(uint64_t times, uint64_t pause) {
+  if (stopping_ || calm_ || times == 0) return;
+  world_.events->After(pauses_.Below(pause) + 1, [this, times, pause] { Act(times - 1, pause); });
+  if (const std::optional<Random> random = decider_.Next()) ActOnce(*random);
+}
+
+void Replica::ActOnce(Random random) {
+  if (Chance(&random, Fault::kDeath, options_.one_in)) {
+    const size_t index = random.Below(processes_.size());
     if (processes_[index].alive) Die(index);
-  } else if (world_.random->OneIn(500)) {
-    LoseSocket(world_.random->Below(processes_.size()));
+  } else if (Chance(&random, Fault::kSocket, options_.one_in)) {
+    LoseSocket(random.Below(processes_.size()));
   }
   if (!Serving()) return;
-  switch (world_.random->Below(12)) {
-    case 0:
-      return StorePrompt();
-    case 1:
-      return Misbehave();
-    default:
-      return NewRequest();
-  }
-}
-
-Nanos Replica::ClaimDeadline() {
-  const uint64_t life = world_.random->OneIn(3) ? 300 : 20'000;
-  return world_.events->In(world_.random->Below(life));
-}
-
-void Replica::NewRequest() {
+  if (random.OneIn(12)) return StorePrompt(random);
+  if (Chance(&random, Fault::kMisuse, 12)) return Misbehave(random);
   auto request = std::make_shared<Request>();
+  request->random = random;
+  request->prompt = world_.workload->Draw(&request->random);
+  NewRequest(request);
+}
+
+void Replica::Ask(const SimPrompt& prompt, std::function<void(uint32_t blocks)> done) {
+  auto request = std::make_shared<Request>();
+  request->random = Random(random_.Next());
+  request->prompt = prompt;
+  request->done = std::move(done);
+  NewRequest(request);
+}
+
+// By the node's clock.
+Nanos Replica::ClaimDeadline(Random* random) const {
+  if (calm_) return world_.node->In(kCalmLife);
+  const uint64_t life = random->OneIn(3) ? 300 : 20'000;
+  return world_.node->In(random->Below(life));
+}
+
+void Replica::NewRequest(const RequestRef& request) {
+  Random* random = &request->random;
   request->id = RequestId(++last_request_);
-  request->prompt = RandomPrompt(world_.random);
   request->prompt_tokens = request->prompt.data.tokens.size();
-  AcquireRequest acquire{request->id, request->prompt.data, 0, ClaimDeadline(),
-                         /*compute=*/options_.intents && world_.random->OneIn(2)};
-  const Nanos deadline = world_.random->OneIn(10) ? world_.events->In(world_.random->Below(60)) : 0;
+  AcquireRequest acquire{request->id, request->prompt.data, 0, ClaimDeadline(random),
+                         /*compute=*/options_.intents && random->OneIn(2)};
+  const Nanos deadline = Chance(random, Fault::kHaste, 10) ? world_.node->In(random->Below(60)) : 0;
   world_.node->Send(scheduler().session, std::move(acquire), deadline,
                     [this, request](const Answer& answer) {
                       if (answer.code != Code::kOk) return;
@@ -173,13 +220,14 @@ void Replica::NewRequest() {
                       const uint64_t tokens = uint64_t{hit.blocks} * kBlockTokens;
                       world_.checker->Expect(hit.blocks == 0 || tokens < request->prompt_tokens,
                                              "all tokens of a prompt were served");
-                      if (hit.ticket != 0 && !world_.random->OneIn(4)) return Await(request, hit);
+                      if (hit.ticket != 0 && (calm_ || !request->random.OneIn(4)))
+                        return Await(request, hit);
                       LoadRequest(request, hit.claim, hit.blocks);
                     });
 }
 
 void Replica::Await(const RequestRef& request, const AcquireAnswer& hit) {
-  const Nanos until = world_.events->In(world_.random->Below(5000));
+  const Nanos until = world_.node->In(calm_ ? kCalmWait : request->random.Below(5000));
   world_.node->Send(
       scheduler().session, AwaitRequest{hit.ticket, until}, 0,
       [this, request, hit](const Answer& answer) {
@@ -198,6 +246,7 @@ void Replica::LoadRequest(const RequestRef& request, ClaimId claim, uint32_t blo
   if (claim == ClaimId()) return StoreRequest(request);
   auto job = std::make_shared<Job>();
   job->claim = claim;
+  job->random = Random(request->random.Next());
   job->prompt = request->prompt;
   job->done = [this, request, blocks](bool ok) {
     if (ok) request->loaded_blocks = blocks;
@@ -207,42 +256,47 @@ void Replica::LoadRequest(const RequestRef& request, ClaimId claim, uint32_t blo
 }
 
 void Replica::StoreRequest(const RequestRef& request) {
-  if (world_.random->OneIn(4)) return SettleRequestNow(request);
+  Random* random = &request->random;
+  if (!calm_ && random->OneIn(4)) return SettleRequestNow(request);
   ReserveRequest reserve;
   reserve.request = request->id;
-  if (world_.random->OneIn(3)) {
-    reserve.append_tokens = request->prompt.Grow(world_.random->Next(), world_.random->Below(12));
+  if (!calm_ && random->OneIn(3)) {
+    reserve.append_tokens = request->prompt.Grow(random->Next(), random->Below(12));
   }
   reserve.to = request->prompt.blocks();
-  reserve.claim_deadline = ClaimDeadline();
-  const Nanos deadline = world_.random->OneIn(15) ? world_.events->In(5) : 0;
+  reserve.claim_deadline = ClaimDeadline(random);
+  const Nanos deadline = Chance(random, Fault::kHaste, 15) ? world_.node->In(5) : 0;
   world_.node->Send(scheduler().session, std::move(reserve), deadline,
-                    [this, request](const Answer& answer) {
-                      const auto* place = std::get_if<ReserveAnswer>(&answer.body);
-                      const bool again = world_.random->OneIn(3);  // more was decoded
-                      if (place == nullptr || place->claim == ClaimId()) {
-                        return again ? StoreRequest(request) : SettleRequestNow(request);
-                      }
-                      auto job = std::make_shared<Job>();
-                      job->claim = place->claim;
-                      job->store = true;
-                      job->prompt = request->prompt;
-                      job->done = [this, request, again](bool) {
-                        again ? StoreRequest(request) : SettleRequestNow(request);
-                      };
-                      Run(job);
-                    });
+                    [this, request](const Answer& answer) { StorePlaced(request, answer); });
 }
 
-void Replica::StorePrompt() {
+void Replica::StorePlaced(const RequestRef& request, const Answer& answer) {
+  const auto* place = std::get_if<ReserveAnswer>(&answer.body);
+  const bool again = !calm_ && request->random.OneIn(3);  // more was decoded
+  if (place == nullptr || place->claim == ClaimId()) {
+    return again ? StoreRequest(request) : SettleRequestNow(request);
+  }
+  auto job = std::make_shared<Job>();
+  job->claim = place->claim;
+  job->store = true;
+  job->random = Random(request->random.Next());
+  job->prompt = request->prompt;
+  job->done = [this, request, again](bool) {
+    again ? StoreRequest(request) : SettleRequestNow(request);
+  };
+  Run(job);
+}
+
+void Replica::StorePrompt(Random random) {
   auto job = std::make_shared<Job>();
   job->store = true;
-  job->prompt = RandomPrompt(world_.random);
+  job->prompt = world_.workload->Draw(&random);
+  job->random = random;
   job->done = [](bool) {};
   ReserveRequest reserve;
   reserve.prompt = job->prompt.data;
   reserve.to = job->prompt.blocks();
-  reserve.claim_deadline = ClaimDeadline();
+  reserve.claim_deadline = ClaimDeadline(&job->random);
   world_.node->Send(scheduler().session, std::move(reserve), 0, [this, job](const Answer& answer) {
     const auto* place = std::get_if<ReserveAnswer>(&answer.body);
     if (place == nullptr || place->claim == ClaimId()) return;
@@ -257,17 +311,17 @@ void Replica::SettleRequestNow(const RequestRef& request) {
   settle.host = uint64_t{request->loaded_blocks} * kBlockTokens;
   world_.node->Send(scheduler().session, settle, 0, [this, request](const Answer& answer) {
     ++settled_;
+    if (request->done) request->done(request->loaded_blocks);
     blocks_loaded_ += request->loaded_blocks;
     world_.checker->Expect(answer.code != Code::kInvalid, "honest numbers were refused");
   });
 }
 
 // What must be refused without an effect: claims that are over, guessed, or of somebody else.
-void Replica::Misbehave() {
-  const ClaimId known =
-      recent_.empty() ? ClaimId(1) : recent_[world_.random->Below(recent_.size())];
+void Replica::Misbehave(Random random) {
+  const ClaimId known = recent_.empty() ? ClaimId(1) : recent_[random.Below(recent_.size())];
   const SessionId worker = processes_[WorkerIndex(0)].session;
-  switch (world_.random->Below(3)) {
+  switch (random.Below(3)) {
     case 0:  // an abort, of a claim that may stand
       return world_.node->Send(scheduler().session, AbortRequest{{known}}, 0, nullptr);
     case 1: {  // an End without a Begin

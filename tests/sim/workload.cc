@@ -1,7 +1,13 @@
 #include "tests/sim/workload.h"
 
+#include <algorithm>
+
 namespace pando::sim {
 namespace {
+
+constexpr uint64_t kTraceWindow = 300;     // requests
+constexpr size_t kTraceBlocksMax = 24;     // of one prompt
+constexpr uint64_t kTracePart = 1u << 20;  // the first
 
 uint32_t Token(uint64_t part, uint64_t index) {
   // Few different ones, so that blocks of different parts can look alike.
@@ -55,6 +61,28 @@ SimPrompt RandomPrompt(Random* random) {
   const uint64_t question = random->Below(8);
   prompt.AddSegment(tenant == 0 ? "tenant/a" : "tenant/b", 300 + question, 3 + 4 * question);
   if (random->OneIn(4)) prompt.Grow(random->Next(), random->Below(20) + 1);
+  return prompt;
+}
+
+SimPrompt FreshPrompt(uint64_t part, uint64_t blocks) {
+  SimPrompt prompt;
+  prompt.AddSegment("fresh/" + std::to_string(part), part, blocks * kBlockTokens + 1);
+  return prompt;
+}
+
+SimPrompt Workload::Draw(Random* random) const {
+  if (trace_ == nullptr || random->OneIn(2)) return RandomPrompt(random);
+  return OfTrace((*trace_)[(at_ + random->Below(kTraceWindow)) % trace_->size()]);
+}
+
+SimPrompt Workload::OfTrace(const model::TraceRequest& request) const {
+  SimPrompt prompt;
+  prompt.AddSegment("trace", 0, 1);
+  const size_t blocks = std::min(request.full_ids(), kTraceBlocksMax);
+  for (size_t b = 0; b < blocks; ++b) {
+    prompt.Grow(kTracePart + request.hash_ids[b], kBlockTokens);
+  }
+  prompt.Grow(kTracePart + request.input_length, 1 + request.input_length % kBlockTokens);
   return prompt;
 }
 

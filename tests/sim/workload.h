@@ -1,5 +1,6 @@
-// Prompts made of a small tree of shared parts: system prompts, documents of a corpus, questions of
-// tenants. Each knows the hash of every one of its prefixes by a function of its own. One thread.
+// Prompts made of a small tree of shared parts (system prompts, documents of a corpus, questions of
+// tenants), and those of a real trace, a block of a few tokens for each of its blocks. Each knows
+// the hash of every one of its prefixes, scopes included, by a function of its own. One thread.
 #ifndef PANDO_TESTS_SIM_WORKLOAD_H_
 #define PANDO_TESTS_SIM_WORKLOAD_H_
 
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "node/core/messages.h"
+#include "tests/model/trace.h"
 #include "tests/sim/random.h"
 
 namespace pando::sim {
@@ -28,6 +30,22 @@ struct SimPrompt {
 };
 
 SimPrompt RandomPrompt(Random* random);
+// Nobody else's, of so many blocks and a token.
+SimPrompt FreshPrompt(uint64_t part, uint64_t blocks);
+
+class Workload {
+ public:
+  // `trace`: may be null, or outlives this; of it the requests near `at` are played.
+  Workload(const std::vector<model::TraceRequest>* trace, uint64_t at) : trace_(trace), at_(at) {}
+
+  SimPrompt Draw(Random* random) const;
+
+ private:
+  SimPrompt OfTrace(const model::TraceRequest& request) const;
+
+  const std::vector<model::TraceRequest>* trace_;
+  uint64_t at_;
+};
 
 }  // namespace pando::sim
 
