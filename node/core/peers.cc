@@ -195,8 +195,12 @@ void Peers::Take(FeedArrived& arrived) {
     peer->totals = arrived.totals;
     peer->totals_at = context_->now;
   }
-  const FeedVerdict verdict =
+  FeedVerdict verdict =
       arrived.piece ? peer->reader.Apply(*arrived.piece) : peer->reader.Malformed();
+  // Grants are asked of the life that its hello named.
+  if (verdict == FeedVerdict::kApplied && peer->reader.boot() != peer->boot) {
+    verdict = FeedVerdict::kOtherBoot;
+  }
   news_.moved.push_back(id);
   switch (verdict) {
     case FeedVerdict::kApplied:

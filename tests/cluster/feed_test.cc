@@ -76,6 +76,28 @@ TEST(Feed, LostRepeatedAndChangedPiecesAreNoticed) {
   cluster.ExpectBase();
 }
 
+// A wrong one is believed by nobody for long: what this life has can be asked of it.
+TEST(Feed, AHelloOfAnotherLifeThanItsFeedIsSaidAgain) {  // FAULTS D2, E1, G4
+  ClusterDriver cluster(2);
+  const PromptData prompt = BlocksPrompt(1, 4);
+  cluster.Compute(0, prompt);
+  bool done = false;
+  cluster.net().on_answer = [&](uint32_t from, uint32_t, PeerAnswerBody* answer) {
+    auto* hello = std::get_if<HelloAnswer>(answer);
+    if (hello != nullptr && from == 0 && !done) {
+      hello->hello.boot = BootId(12345);
+      done = true;
+    }
+    return true;
+  };
+  cluster.Restart(1);
+  cluster.Advance(2 * kSecond);
+  EXPECT_TRUE(done);
+  EXPECT_NE(cluster.peer(1, 0).boot, BootId(12345));
+  cluster.ExpectConverged();
+  EXPECT_EQ(cluster.Get(1, prompt), 4u);
+}
+
 TEST(Feed, AReaderThatTakesNothingCostsNobodyElse) {  // FAULTS E5, D4
   ClusterDriver cluster(3);
   cluster.net().Partition(0, 1, true);  // shorter than the silence that ends a feed
