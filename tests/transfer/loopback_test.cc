@@ -101,6 +101,25 @@ TEST_F(LoopbackTest, WhatIsLostStalls) {
   EXPECT_EQ(heard_.ended.at(1).status, PullStatus::kUnreachable);
 }
 
+TEST(LoopbackBreakTest, BothHearOfIt) {
+  LoopbackNetwork network({});
+  const auto owner = network.Add("owner"), requester = network.Add("requester");
+  const std::vector<std::byte> from(1000, std::byte{3});
+  std::vector<std::byte> to(1000);
+  ASSERT_TRUE(owner->Start(Offer{{1, 2}, {{from}}}));
+  requester->Start(Pull{1, "owner", {1, 2}, 1000, {{0, PageChecksum(from), to}}});
+  ASSERT_TRUE(network.Step());  // asked: the page is on its way
+  network.Break("owner", "requester");
+  owner->Revoke({1, 2});
+  std::vector<TransferEvent> events;
+  requester->TakeEvents(&events);
+  owner->TakeEvents(&events);
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(std::get<PullPages>(events[0]).pages.front().outcome, PageOutcome::kFailed);
+  EXPECT_EQ(std::get<PullEnded>(events[1]).status, PullStatus::kUnreachable);
+  EXPECT_EQ(std::get<GrantEnded>(events[2]).pages_sent, 0u);
+}
+
 TEST(LoopbackBytesTest, ASimulationMayCarryNone) {
   LoopbackNetwork network({.limits = {}, .carry_bytes = false});
   const auto owner = network.Add("owner"), requester = network.Add("requester");
