@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 
+#include "node/core/cluster/limits.h"
 #include "node/core/hello.h"
 #include "tests/cluster/cluster_driver.h"
 
@@ -344,6 +345,38 @@ TEST_F(Stranger, GetsOnlyWhatItKnowsTheTokensOf) {  // FAULTS A8, G4
   request.requester = BootId(4712);
   EXPECT_EQ(Ask<GrantAnswer>(request).code, PeerCode::kUnknown);
   EXPECT_EQ(node.status().grants, 2u);
+}
+
+// A grant's id is 128 random bits and a node gives 4,096 at once: that one of a billion guesses is
+// an id is less likely than 2^-86. So a million suffice, and each must be refused and counted.
+TEST_F(Stranger, GuessesInVain) {  // FAULTS G3, G4
+  ASSERT_EQ(Ask<HelloAnswer>(HelloRequest{Hello()}).code, PeerCode::kOk);
+  ASSERT_EQ(Ask<GrantAnswer>(Wanted()).code, PeerCode::kOk);
+  PeerHello hello = Hello();
+  hello.node_name = "guesser";
+  hello.boot = BootId(4712);
+  ASSERT_EQ(Ask<HelloAnswer>(HelloRequest{hello}).code, PeerCode::kOk);
+  std::mt19937_64 random(1);
+  const uint64_t guesses = 1'000'000, refused = node.status().counters.grants_refused;
+  uint64_t unknown = 0;
+  for (uint64_t left = guesses; left > 0;) {
+    DoneRequest done{BootId(4712), {}, {}};
+    for (; left > 0 && done.grants.size() < limits::kGrantsPerDone; --left) {
+      done.grants.push_back({random(), random()});
+    }
+    unknown += Ask<DoneAnswer>(std::move(done)).unknown;
+  }
+  EXPECT_EQ(unknown, guesses);
+  GrantRequest request = Wanted();
+  request.requester = BootId(4712);
+  request.prompt = {};
+  for (int i = 0; i < 10'000; ++i) {
+    request.of_grant = GrantId{random(), random()};
+    ASSERT_EQ(Ask<GrantAnswer>(request).code, PeerCode::kUnknown);
+  }
+  EXPECT_EQ(node.status().counters.grants_refused, refused + 10'000);
+  EXPECT_EQ(node.status().grants, 1u);
+  EXPECT_EQ(offers, 1u);
 }
 
 TEST_F(Stranger, WhoNeverSaysDoneLosesItsGrants) {  // FAULTS D6, C3

@@ -1,6 +1,8 @@
 // The faults that a LoopbackNetwork can be told of.
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "tests/transfer/engine_pair.h"
 #include "transfer/loopback/loopback_engine.h"
 #include "transfer/memory/page_copy.h"
@@ -99,6 +101,43 @@ TEST_F(LoopbackTest, WhatIsLostStalls) {
   network_.SetTime(101);
   Settle();
   EXPECT_EQ(heard_.ended.at(1).status, PullStatus::kUnreachable);
+}
+
+// FAULTS G4: nobody guesses one of 128 bits that are drawn, and what is nearly right is wrong.
+TEST(LoopbackGuessTest, AMillionGuessesAreRefusedAndCounted) {
+  LoopbackNetwork network({});
+  const auto owner = network.Add("owner"), guesser = network.Add("guesser");
+  const std::vector<std::byte> from(8, std::byte{3});
+  std::vector<std::byte> to(8);
+  std::mt19937_64 random(1);
+  std::vector<GrantId> grants;
+  for (int i = 0; i < 4096; ++i) {
+    grants.push_back({random(), random()});
+    ASSERT_TRUE(owner->Start(Offer{grants.back(), {{from}}}));
+  }
+#ifdef PANDO_SANITIZED
+  constexpr uint64_t kGuesses = 100'000;
+#else
+  constexpr uint64_t kGuesses = 1'000'000;
+#endif
+  uint64_t refused = 0;
+  for (uint64_t guess = 1; guess <= kGuesses; ++guess) {
+    GrantId id{random(), random()};
+    if (guess % 2 == 0) {
+      id = grants[random() % grants.size()];
+      (random() % 2 == 0 ? id.high : id.low) ^= uint64_t{1} << random() % 64;
+    }
+    guesser->Start(Pull{guess, "owner", id, 1000, {{0, PageChecksum(from), to}}});
+    while (network.Step()) {
+    }
+    std::vector<TransferEvent> events;
+    guesser->TakeEvents(&events);
+    refused += std::get<PullEnded>(events.back()).status == PullStatus::kRefused ? 1 : 0;
+  }
+  EXPECT_EQ(refused, kGuesses);
+  EXPECT_EQ(owner->counters().refused_grants, kGuesses);
+  EXPECT_EQ(owner->counters().pages_sent, 0u);
+  EXPECT_EQ(to, std::vector<std::byte>(8));
 }
 
 TEST(LoopbackBreakTest, BothHearOfIt) {
