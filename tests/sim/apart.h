@@ -21,7 +21,7 @@ struct Outcome {
 };
 
 // It may take so many seconds.
-Outcome RunApart(SimulationOptions options, unsigned seconds = 600);
+Outcome RunApart(SimulationOptions options, unsigned seconds = 120);
 
 }  // namespace pando::sim
 

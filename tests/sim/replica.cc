@@ -71,15 +71,16 @@ void Replica::Attach(size_t index) {
   attach.replaces = process.replaces;
   attach.has_pidfd = true;
   attach.process = process.life * processes_.size() + index;  // no two lives of one replica alike
-  world_.node->Send(
-      process.session, attach, 0, [this, index, life = process.life](const Answer& answer) {
-        Process& attached = processes_[index];
-        if (attached.life != life || !attached.alive) return;
-        world_.checker->Expect(answer.code != Code::kInvalid && answer.code != Code::kLimit,
-                               "an attach was refused as wrong");
-        attached.attached = answer.code == Code::kOk;
-        if (!attached.attached) AttachAgain(index);
-      });
+  world_.node->Send(process.session, attach, 0,
+                    [this, index, life = process.life](const Answer& answer) {
+                      Process& attached = processes_[index];
+                      if (attached.life != life || !attached.alive) return;
+                      if (answer.code == Code::kInvalid || answer.code == Code::kLimit) {
+                        world_.checker->Fail("an attach was refused as wrong: " + answer.message);
+                      }
+                      attached.attached = answer.code == Code::kOk;
+                      if (!attached.attached) AttachAgain(index);
+                    });
 }
 
 void Replica::AttachAgain(size_t index) {
@@ -199,6 +200,12 @@ void Replica::Ask(const SimPrompt& prompt, std::function<void(uint32_t blocks)> 
   NewRequest(request);
 }
 
+// What the scheduler says; nothing while it is not attached.
+void Replica::Schedule(RequestBody body, Nanos deadline, SimNode::OnAnswer on_answer) {
+  if (!scheduler().attached) return;
+  world_.node->Send(scheduler().session, std::move(body), deadline, std::move(on_answer));
+}
+
 // By the node's clock.
 Nanos Replica::ClaimDeadline(Random* random) const {
   if (calm_) return world_.node->In(kCalmLife);
@@ -213,33 +220,29 @@ void Replica::NewRequest(const RequestRef& request) {
   AcquireRequest acquire{request->id, request->prompt.data, 0, ClaimDeadline(random),
                          /*compute=*/options_.intents && random->OneIn(2)};
   const Nanos deadline = Chance(random, Fault::kHaste, 10) ? world_.node->In(random->Below(60)) : 0;
-  world_.node->Send(scheduler().session, std::move(acquire), deadline,
-                    [this, request](const Answer& answer) {
-                      if (answer.code != Code::kOk) return;
-                      const auto& hit = std::get<AcquireAnswer>(answer.body);
-                      const uint64_t tokens = uint64_t{hit.blocks} * kBlockTokens;
-                      world_.checker->Expect(hit.blocks == 0 || tokens < request->prompt_tokens,
-                                             "all tokens of a prompt were served");
-                      if (hit.ticket != 0 && (calm_ || !request->random.OneIn(4)))
-                        return Await(request, hit);
-                      LoadRequest(request, hit.claim, hit.blocks);
-                    });
+  Schedule(std::move(acquire), deadline, [this, request](const Answer& answer) {
+    if (answer.code != Code::kOk) return;
+    const auto& hit = std::get<AcquireAnswer>(answer.body);
+    const uint64_t tokens = uint64_t{hit.blocks} * kBlockTokens;
+    world_.checker->Expect(hit.blocks == 0 || tokens < request->prompt_tokens,
+                           "all tokens of a prompt were served");
+    if (hit.ticket != 0 && (calm_ || !request->random.OneIn(4))) return Await(request, hit);
+    LoadRequest(request, hit.claim, hit.blocks);
+  });
 }
 
 void Replica::Await(const RequestRef& request, const AcquireAnswer& hit) {
   const Nanos until = world_.node->In(calm_ ? kCalmWait : request->random.Below(5000));
-  world_.node->Send(
-      scheduler().session, AwaitRequest{hit.ticket, until}, 0,
-      [this, request, hit](const Answer& answer) {
-        const auto* more = std::get_if<AwaitAnswer>(&answer.body);
-        if (more == nullptr) return LoadRequest(request, hit.claim, hit.blocks);
-        world_.checker->Expect(more->blocks >= hit.blocks, "an await took blocks away");
-        if (more->claim == ClaimId()) return LoadRequest(request, hit.claim, hit.blocks);
-        world_.checker->Expect(uint64_t{more->blocks} * kBlockTokens < request->prompt_tokens,
-                               "all tokens of a prompt were served");
-        awaited_blocks_ += more->blocks - hit.blocks;
-        LoadRequest(request, more->claim, more->blocks);
-      });
+  Schedule(AwaitRequest{hit.ticket, until}, 0, [this, request, hit](const Answer& answer) {
+    const auto* more = std::get_if<AwaitAnswer>(&answer.body);
+    if (more == nullptr) return LoadRequest(request, hit.claim, hit.blocks);
+    world_.checker->Expect(more->blocks >= hit.blocks, "an await took blocks away");
+    if (more->claim == ClaimId()) return LoadRequest(request, hit.claim, hit.blocks);
+    world_.checker->Expect(uint64_t{more->blocks} * kBlockTokens < request->prompt_tokens,
+                           "all tokens of a prompt were served");
+    awaited_blocks_ += more->blocks - hit.blocks;
+    LoadRequest(request, more->claim, more->blocks);
+  });
 }
 
 void Replica::LoadRequest(const RequestRef& request, ClaimId claim, uint32_t blocks) {
@@ -266,8 +269,8 @@ void Replica::StoreRequest(const RequestRef& request) {
   reserve.to = request->prompt.blocks();
   reserve.claim_deadline = ClaimDeadline(random);
   const Nanos deadline = Chance(random, Fault::kHaste, 15) ? world_.node->In(5) : 0;
-  world_.node->Send(scheduler().session, std::move(reserve), deadline,
-                    [this, request](const Answer& answer) { StorePlaced(request, answer); });
+  Schedule(std::move(reserve), deadline,
+           [this, request](const Answer& answer) { StorePlaced(request, answer); });
 }
 
 void Replica::StorePlaced(const RequestRef& request, const Answer& answer) {
@@ -297,7 +300,7 @@ void Replica::StorePrompt(Random random) {
   reserve.prompt = job->prompt.data;
   reserve.to = job->prompt.blocks();
   reserve.claim_deadline = ClaimDeadline(&job->random);
-  world_.node->Send(scheduler().session, std::move(reserve), 0, [this, job](const Answer& answer) {
+  Schedule(std::move(reserve), 0, [this, job](const Answer& answer) {
     const auto* place = std::get_if<ReserveAnswer>(&answer.body);
     if (place == nullptr || place->claim == ClaimId()) return;
     job->claim = place->claim;
@@ -309,11 +312,13 @@ void Replica::SettleRequestNow(const RequestRef& request) {
   SettleRequest settle;
   settle.request = request->id;
   settle.host = uint64_t{request->loaded_blocks} * kBlockTokens;
-  world_.node->Send(scheduler().session, settle, 0, [this, request](const Answer& answer) {
+  Schedule(settle, 0, [this, request](const Answer& answer) {
     ++settled_;
     if (request->done) request->done(request->loaded_blocks);
     blocks_loaded_ += request->loaded_blocks;
-    world_.checker->Expect(answer.code != Code::kInvalid, "honest numbers were refused");
+    if (answer.code == Code::kInvalid) {
+      world_.checker->Fail("honest numbers were refused: " + answer.message);
+    }
   });
 }
 
@@ -323,15 +328,14 @@ void Replica::Misbehave(Random random) {
   const SessionId worker = processes_[WorkerIndex(0)].session;
   switch (random.Below(3)) {
     case 0:  // an abort, of a claim that may stand
-      return world_.node->Send(scheduler().session, AbortRequest{{known}}, 0, nullptr);
+      return Schedule(AbortRequest{{known}}, 0, nullptr);
     case 1: {  // an End without a Begin
       EndItem item;
       item.claim = ClaimId(known.value() + 100'000'000);
       return world_.node->Send(worker, EndRequest{{item}}, 0, nullptr);
     }
     default:  // a guess that is likely to be another replica's
-      return world_.node->Send(scheduler().session,
-                               AbortRequest{{ClaimId(known.value() + 1'000'000)}}, 0, nullptr);
+      return Schedule(AbortRequest{{ClaimId(known.value() + 1'000'000)}}, 0, nullptr);
   }
 }
 

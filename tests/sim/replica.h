@@ -119,6 +119,7 @@ class Replica {
 
   // Requests.
   void ActOnce(Random random);
+  void Schedule(RequestBody body, Nanos deadline, SimNode::OnAnswer on_answer);
   void NewRequest(const RequestRef& request);
   void Await(const RequestRef& request, const AcquireAnswer& hit);
   void LoadRequest(const RequestRef& request, ClaimId claim, uint32_t blocks);
