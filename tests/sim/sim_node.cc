@@ -105,9 +105,10 @@ void SimNode::Watch(const Output& output) {
   if (const auto* offer = std::get_if<OfferPages>(&output)) {
     life_->offered[{offer->grant.high, offer->grant.low}] = life_->memory->Enter(offer->pages);
   } else if (const auto* pull = std::get_if<StartPull>(&output)) {
-    checker_->Expect(!life_->pulled.contains(pull->pull), "a pull began twice");
+    const auto [it, fresh] = life_->pulled.try_emplace(pull->pull);
+    checker_->Expect(fresh, "a pull began twice");
     for (const StartPull::Page& page : pull->pages) {
-      life_->pulled[pull->pull].push_back(life_->memory->EnterAlone(page.to));
+      it->second.push_back(life_->memory->EnterAlone(page.to));
     }
   }
 }
