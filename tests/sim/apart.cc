@@ -4,8 +4,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
+#include <cerrno>
+#include <csignal>
 #include <cstring>
 
 #include "radix/base/check.h"
@@ -57,6 +58,7 @@ std::string ReadAll(int fd) {
 
 // The line that says why.
 std::string WhyOf(const std::string& said, int status) {
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) return "it did not end in time";
   for (const char* sign : {"broken invariant", "ERROR:", "runtime error"}) {
     const size_t at = said.find(sign);
     if (at == std::string::npos) continue;
@@ -85,6 +87,7 @@ Outcome RunApart(SimulationOptions options, unsigned seconds) {
   }
   int status = 0;
   while (::waitpid(child, &status, 0) < 0) {
+    PANDO_CHECK(errno == EINTR) << "no child " << child;
   }
   Outcome outcome;
   outcome.said = ReadAll(said);

@@ -43,8 +43,13 @@ void AppendRow(std::string_view title, std::span<const std::string_view> names,
   }
 }
 
-uint64_t Zeros(std::span<const uint64_t> counts) {
-  return static_cast<uint64_t>(std::count(counts.begin(), counts.end(), 0u));
+using Seen = std::vector<std::pair<std::string, uint64_t>>;
+
+void AppendNamed(const std::string& what, std::span<const std::string_view> names,
+                 std::span<const uint64_t> counts, Seen* seen) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    seen->emplace_back(what + " " + std::string(names[i]), counts[i]);
+  }
 }
 
 }  // namespace
@@ -101,14 +106,20 @@ std::string Coverage::Counts::Text() const {
   return text;
 }
 
-uint64_t Coverage::Counts::never_seen() const {
-  uint64_t never = Zeros(steps) + Zeros(grants) + Zeros(pulls) + Zeros(pages);
+std::vector<std::pair<std::string, uint64_t>> Coverage::Counts::Named() const {
+  Seen seen;
   for (size_t state = 0; state < kPageStates; ++state) {
     for (size_t op = 0; op < kPageOps; ++op) {
-      never += CanBe(state, op) && page_ops[state][op] == 0 ? 1 : 0;
+      if (!CanBe(state, op)) continue;
+      seen.emplace_back("page " + std::string(kStates[state]) + " x " + std::string(kOps[op]),
+                        page_ops[state][op]);
     }
   }
-  return never;
+  AppendNamed("step", CoreStepNames(), steps, &seen);
+  AppendNamed("grant", kCodes, grants, &seen);
+  AppendNamed("pull", kPulls, pulls, &seen);
+  AppendNamed("pulled page", kPages, pages, &seen);
+  return seen;
 }
 
 }  // namespace pando::sim

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "node/core/node_core.h"
 #include "node/core/steps.h"
@@ -27,8 +29,8 @@ class Coverage final : public StepListener {
     void Add(const Counts& more);
     // Tables of what was seen and what never was.
     std::string Text() const;
-    // How many of those that can be were never seen.
-    uint64_t never_seen() const;
+    // All that can be seen, by name.
+    std::vector<std::pair<std::string, uint64_t>> Named() const;
   };
 
   void Reached(std::string_view step) override;

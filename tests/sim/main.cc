@@ -103,6 +103,8 @@ Sums RunHours(const Arguments& arguments) {
 }
 
 void WriteJson(const Arguments& arguments, const Sums& sums, double seconds) {
+  nlohmann::json seen = nlohmann::json::object();
+  for (const auto& [name, times] : sums.coverage.Named()) seen[name] = times;
   char hash[17];
   std::snprintf(hash, sizeof(hash), "%016" PRIx64, sums.hash);
   const nlohmann::json json{{"seed", arguments.hour.seed},
@@ -117,7 +119,7 @@ void WriteJson(const Arguments& arguments, const Sums& sums, double seconds) {
                             {"steps", sums.steps},
                             {"requests", sums.requests},
                             {"faults", sums.faults},
-                            {"never_seen", sums.coverage.never_seen()}};
+                            {"seen", seen}};
   std::ofstream(arguments.json) << json.dump(2) << '\n';
 }
 
