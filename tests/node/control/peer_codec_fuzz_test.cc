@@ -8,40 +8,24 @@
 
 #include "node/control/peer_codec.h"
 #include "tests/node/control/peer_examples.h"
+#include "tests/node/control/reread.h"
 
 namespace pando::control {
 namespace {
-
-template <class Body>
-std::string WhyNot(const std::variant<Body, Malformed>& read) {
-  const auto* wrong = std::get_if<Malformed>(&read);
-  return wrong == nullptr ? "" : wrong->message;
-}
 
 // Never a crash, and what is taken is said again in the same way.
 void ReadAll(const std::string& bytes) {
   for (const PeerCall call :
        {PeerCall::kHello, PeerCall::kGrant, PeerCall::kDone, PeerCall::kGoodbye}) {
-    const auto request = DecodeRequest(call, bytes);
-    if (const auto* body = std::get_if<PeerRequestBody>(&request)) {
-      const std::string again = EncodeRequest(*body);
-      const auto reread = DecodeRequest(call, again);
-      ASSERT_TRUE(std::holds_alternative<PeerRequestBody>(reread)) << WhyNot(reread);
-      EXPECT_EQ(EncodeRequest(std::get<PeerRequestBody>(reread)), again);
-    } else {
-      EXPECT_FALSE(std::get<Malformed>(request).message.empty());
-    }
-    const auto answer = DecodeAnswer(call, bytes);
-    if (const auto* body = std::get_if<PeerAnswerBody>(&answer)) {
-      const auto reread = DecodeAnswer(call, EncodeAnswer(*body));
-      ASSERT_TRUE(std::holds_alternative<PeerAnswerBody>(reread)) << WhyNot(reread);
-    }
+    EXPECT_EQ(RereadRequest(call, DecodeRequest(call, bytes)), "");
+    EXPECT_EQ(RereadAnswer(call, DecodeAnswer(call, bytes)), "");
   }
   const auto feed = DecodeFeed(bytes);
+  EXPECT_EQ(RereadFeed(feed), "");
   if (const auto* news = std::get_if<FeedNews>(&feed)) {
     EXPECT_TRUE(news->piece.has_value() || news->totals.has_value());
   }
-  (void)DecodeFeedRequest(bytes);
+  EXPECT_EQ(RereadFeedRequest(DecodeFeedRequest(bytes)), "");
 }
 
 // FAULTS G2, E4
