@@ -95,6 +95,7 @@ bool Peers::Take(PeerAnswered& answered) {
   Peer* peer = peers_.at(id).get();
   hellos_.erase(it);
   peer->hello = 0;
+  if (leaving_) return true;
   auto* answer = answered.answer ? std::get_if<HelloAnswer>(&*answered.answer) : nullptr;
   if (answer == nullptr) {
     Lose(id, peer, answered.why.empty() ? "an answer that is none" : answered.why);

@@ -522,5 +522,13 @@ TEST_F(Addresses, TwoNodesOfOneName) {  // FAULTS D8
   EXPECT_EQ(StatusOf(kOne).state, PeerState::kConnected);
 }
 
+// A node that drains begins nothing new, whatever is answered late.
+TEST_F(Addresses, ThatAnswersOnceTheNodeDrains) {
+  node.Input(DrainRequested{});
+  EXPECT_NE(Answers(kOne, "other", 7).state, PeerState::kConnected);
+  EXPECT_FALSE(feeds.contains(kOne));
+  node.ExpectSound();
+}
+
 }  // namespace
 }  // namespace pando::testing
