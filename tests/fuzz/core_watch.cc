@@ -69,6 +69,8 @@ void CoreWatch::ExpectBase() {
   Expect(base.pages.reserved + base.pages.receiving + base.pages.held + base.pages.quarantined == 0,
          "a page is left that nobody claims or touches");
   Expect(Balances(base.account), "the account does not balance");
+  Expect(core_.PeersHolding(0).empty(), "a peer holds a block that nobody named");
+  Expect(base.spaces.empty() || core_.cache().memory() > Bytes(), "an index without memory");
   Expect(memory_.accessors() == 0, "a copy is still under way (a fault of the fuzzer)");
   for (const SpaceStatus& space : base.spaces) {
     Expect(Balances(space.account), "the account of a space does not balance");

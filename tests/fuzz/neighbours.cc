@@ -15,6 +15,7 @@ namespace {
 
 constexpr BootId kCoreBoot{7};
 constexpr sim::Stamp kGarbage{~uint64_t{0}, 0, 0};
+constexpr uint64_t kManyKeys = 5'000;
 constexpr uint64_t kBytesOfAPage = 1 << 18;  // as the engine tells: four are enough to measure
 
 template <class T>
@@ -317,6 +318,10 @@ FeedPiece Neighbours::PieceOf(const Operation& operation, uint32_t number) {
     ++node.sequence;
   }
   piece.sequence = node.sequence;
+  // So many that its tables must grow.
+  if (operation.odd == 10) {
+    for (uint64_t i = 0; i < kManyKeys; ++i) keys.push_back(DigestOf(i));
+  }
   if (what <= 3) {
     node.tells.insert(keys.begin(), keys.end());
     piece.adds = std::move(keys);

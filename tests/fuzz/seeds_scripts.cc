@@ -146,7 +146,17 @@ Operations Crowded() {
   for (uint8_t prompt = 0; prompt < 24; ++prompt) {
     all = Together({all, Store(prompt % 3, prompt, 10), Load(prompt % 3, prompt / 2, 11)});
   }
-  return Together({all, {Op(Kind::kExtent)}, Store(0, 3, 40), Store(2, 3, 10)});
+  // What is pinned stays, more than there can be is refused, and what the engine has is only used.
+  return Together({all,
+                   {Op(Kind::kAcquire, {.request = 2, .prompt = 21, .tokens = 11}),
+                    Op(Kind::kAcquire, {.request = 3, .prompt = 18, .tokens = 11, .from = 11})},
+                   Store(0, 1, 20),
+                   Store(0, 5, 20),
+                   Store(0, 9, 20),
+                   Store(0, 13, 20),
+                   {Op(Kind::kExtent)},
+                   Store(0, 3, 200),
+                   Store(2, 3, 40)});
 }
 
 Operations Refusals() {
@@ -231,6 +241,7 @@ Operations FetchesThatFail() {
 
 Operations Grants() {
   Operations all = Together({Engine(0, kPairs), Store(0, 0, 20), {Op(Kind::kHello)}});
+  for (uint8_t odd = 5; odd < 16; ++odd) all.push_back(Op(Kind::kHello, {.who = 1, .odd = odd}));
   for (uint8_t odd = 0; odd < 7; ++odd) {
     all.push_back(Op(Kind::kGrant, {.tokens = 20, .from = 2, .to = 8, .time = 5, .odd = odd}));
   }
@@ -267,6 +278,7 @@ Operations Feeds() {
 
 Operations TruthAndLies() {
   Operations all = Together({Engine(0, kPairs), Told(0, 20)});
+  all.push_back(Op(Kind::kFeed, {.which = 1, .request = 3, .odd = 10}));
   for (uint8_t what = 0; what < 7; ++what) {
     all.push_back(
         Op(Kind::kFeed, {.request = what, .prompt = 4, .tokens = 16, .to = kAll, .more = what}));
