@@ -211,12 +211,22 @@ std::vector<Seed> TransferSeeds() {
     stream += message;
   }
   const std::string target = "transfer_messages";
-  return {{target, "active", '\0' + ActiveMessages()},
-          {target, "open", '\1' + open.SerializeAsString()},
-          {target, "offer", '\1' + offer.SerializeAsString()},
-          {target, "pull", '\1' + pull.SerializeAsString()},
-          {target, "report", '\2' + report.SerializeAsString()},
-          {target, "stream", '\3' + stream}};
+  v1::TransferCommand extent;
+  extent.set_add_extent(0);
+  std::vector<Seed> ends;
+  for (char way = 0; way < 6; ++way) {
+    ends.push_back({target, "end_" + std::to_string(way),
+                    '\0' + Active(4, std::string(1, way), "") + ActiveMessages()});
+  }
+  std::vector<Seed> all = {{target, "active", '\0' + ActiveMessages()},
+                           {target, "extent", '\1' + extent.SerializeAsString()},
+                           {target, "open", '\1' + open.SerializeAsString()},
+                           {target, "offer", '\1' + offer.SerializeAsString()},
+                           {target, "pull", '\1' + pull.SerializeAsString()},
+                           {target, "report", '\2' + report.SerializeAsString()},
+                           {target, "stream", '\3' + stream}};
+  all.insert(all.end(), ends.begin(), ends.end());
+  return all;
 }
 
 }  // namespace

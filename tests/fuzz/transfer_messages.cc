@@ -9,6 +9,7 @@
 #include <array>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "node/core/messages.h"
@@ -27,7 +28,8 @@ namespace wire = transfer::wire;
 
 // ---- Active messages
 //
-// messages = {id: u8, header bytes: u8, payload bytes: u8} + both
+// messages = {id - 1: u8, header bytes: u8, payload bytes: u8} + both; 3 is no message, but
+// something that ends
 
 constexpr uint32_t kPages = 6;
 constexpr size_t kPageBytes = 16;
@@ -52,6 +54,7 @@ class Tables {
     if (id == wire::kAskId) HearAsk(header, payload);
     if (id == wire::kPagesId) HearPages(header, payload);
     if (id == wire::kRefusalId) HearRefusal(header, payload);
+    if (id > wire::kRefusalId && !header.empty()) Happen(static_cast<uint8_t>(header[0]));
   }
 
   // Each page has had one outcome, and each table its end, once.
@@ -77,6 +80,18 @@ class Tables {
   }
 
  private:
+  // What ends a pull beside its pages.
+  void Happen(uint8_t what) {
+    if (what % 6 == 0) pulls_.EndByCaller(kPull, PullStatus::kCancelled);
+    if (what % 6 == 1) pulls_.EndConnection(kConnection, PullStatus::kUnreachable);
+    if (what % 6 == 2) pulls_.EndAll(PullStatus::kUnreachable);
+    if (what % 6 == 3) pulls_.Expire(1'000);
+    if (what % 6 == 4) pulls_.AskNext(kConnection, kPages, 2);
+    if (what % 6 == 5) offers_.Revoke(kGrant);
+    pulls_.NextDeadline();
+    pulls_.UnderWay(kConnection);
+  }
+
   void HearAsk(wire::Raw header, wire::Raw payload) {
     const auto ask = wire::ParseAsk(header, payload);
     if (!ask) return;
@@ -147,7 +162,7 @@ void ActiveMessages(Input input) {
   Tables tables;
   constexpr size_t kLengths = 3;
   while (input.size() > kLengths) {
-    const unsigned id = 1 + input[0] % 3;
+    const unsigned id = 1 + input[0] % 4;
     const Input rest = input.subspan(kLengths);
     const size_t header = std::min<size_t>(input[1], rest.size());
     const size_t payload = std::min<size_t>(input[2], rest.size() - header);
@@ -184,9 +199,29 @@ void SameAgain(const Message& message, const transfer::ExtentMap& extents) {
       << "what was taken cannot be said again";
 }
 
+std::array<UniqueFd, 2> SocketPair() {
+  std::array<int, 2> ends{};
+  PANDO_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0)
+      << "no socket";
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+// What is sent is what comes, with the descriptor that goes with it.
+void Relay(const v1::TransferCommand& command) {
+  auto [one, other] = SocketPair();
+  transfer::MessageSocket from(std::move(one)), to(std::move(other));
+  from.Put(command, command.has_add_extent() ? from.fd() : -1);
+  PANDO_CHECK(from.Send() && !from.wants_write() && to.Receive()) << "a message does not go out";
+  const auto came = to.Take();
+  PANDO_CHECK(came.size() == 1 && came.front().bytes == command.SerializeAsString() &&
+              came.front().fd.valid() == command.has_add_extent())
+      << "another message comes than was sent";
+}
+
 void Command(const std::string& bytes) {
   v1::TransferCommand command;
   if (!command.ParseFromString(bytes)) return;
+  Relay(command);
   const Extents extents;
   if (command.has_offer()) SameAgain(command.offer(), extents.map());
   if (command.has_pull()) SameAgain(command.pull(), extents.map());
@@ -220,11 +255,8 @@ void Report(const std::string& bytes) {
 
 // The stream, and then its end.
 void Stream(Input input) {
-  std::array<int, 2> ends{};
-  PANDO_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0)
-      << "no socket";
-  UniqueFd mine(ends[0]);
-  transfer::MessageSocket socket{UniqueFd(ends[1])};
+  auto [mine, other] = SocketPair();
+  transfer::MessageSocket socket(std::move(other));
   size_t bytes = 0;
   if (!input.empty()) {
     PANDO_CHECK(::write(mine.get(), input.data(), input.size()) ==
