@@ -63,13 +63,18 @@ Child::~Child() {
     EXPECT_TRUE(WaitExit(Now() + 10 * kSecond))
         << "child " << pid_ << " does not end after SIGKILL";
   }
-  close(in_);
+  if (in_ >= 0) close(in_);
   close(out_);
 }
 
 bool Child::Send(std::string_view line) {
   const std::string text = std::string(line) + "\n";
   return write(in_, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+}
+
+void Child::CloseInput() {
+  close(in_);
+  in_ = -1;
 }
 
 std::optional<std::string> Child::ReadLine(int64_t deadline) {

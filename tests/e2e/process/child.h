@@ -27,6 +27,8 @@ class Child {
   ~Child();
 
   pid_t pid() const { return pid_; }
+  int out() const { return out_; }   // its stdout, to poll
+  void CloseInput();                 // the end of its stdin
   bool Send(std::string_view line);  // adds the newline; false once the child has gone
   // The next whole line of stdout; nullopt at the deadline or at the end of stdout.
   std::optional<std::string> ReadLine(int64_t deadline);

@@ -9,7 +9,6 @@
 namespace pando::e2e {
 namespace {
 
-constexpr int64_t kClaimNanos = 10'000'000'000;
 constexpr size_t kPieces = 4;  // of a page, as an engine's layers
 
 template <class Byte>
@@ -45,11 +44,11 @@ void Engine::MakeClient(uint64_t replaces) {
 }
 
 client::AcquireResult Engine::Acquire(uint64_t request, uint64_t seed, uint64_t tokens,
-                                      int64_t claim_ns) {
+                                      int64_t claim_ns, client::Intent intent) {
   const std::vector<uint32_t> all = Tokens(seed, tokens);
   const int64_t now = client::NowNanos();
   auto call = client_->StartAcquire(request, {.tokens = all, .segments = {}, .extras = {}}, 0,
-                                    now + claim_ns, now + options_.deadline_ns);
+                                    now + claim_ns, now + options_.deadline_ns, intent);
   return std::move(client_->Wait(call));
 }
 
@@ -114,13 +113,13 @@ client::SettleResult Engine::Settle(uint64_t request, uint64_t host_tokens,
 }
 
 // A request that the engine gives up before any page was touched.
-void Engine::RunGivenUp(uint64_t seed, uint64_t tokens) {
+void Engine::RunGivenUp(uint64_t seed, uint64_t tokens, int64_t claim_ns) {
   const uint64_t request = next_request_++;
   const std::vector<uint32_t> all = Tokens(seed, tokens);
   auto probe = client_->StartProbe({.tokens = all, .segments = {}, .extras = {}},
                                    client::NowNanos() + options_.deadline_ns);
   client_->Wait(probe);
-  const client::AcquireResult acquired = Acquire(request, seed, tokens, kClaimNanos);
+  const client::AcquireResult acquired = Acquire(request, seed, tokens, claim_ns);
   auto await = client_->StartAwait(acquired.ticket, client::NowNanos(),
                                    client::NowNanos() + options_.deadline_ns);
   client_->Wait(await);  // alone it has no ticket, and is told so
@@ -151,10 +150,10 @@ void Engine::Await(client::AcquireResult* acquired) {
   acquired->blocks = more.blocks;
 }
 
-Cycle Engine::Run(uint64_t seed, uint64_t tokens) {
+Cycle Engine::Run(uint64_t seed, uint64_t tokens, const RunOptions& run) {
   Cycle cycle;
   const uint64_t request = next_request_++;
-  client::AcquireResult acquired = Acquire(request, seed, tokens, kClaimNanos);
+  client::AcquireResult acquired = Acquire(request, seed, tokens, run.claim_ns, run.intent);
   if (acquired.ticket != 0) Await(&acquired);
   cycle.hit_blocks = acquired.blocks;
   bool all_good = true;
@@ -166,7 +165,7 @@ Cycle Engine::Run(uint64_t seed, uint64_t tokens) {
   }
   const auto full_blocks = static_cast<uint32_t>(tokens / options_.block_tokens);
   const client::ReserveResult reserved =
-      Reserve(request, all_good ? acquired.blocks : 0, full_blocks, kClaimNanos);
+      Reserve(request, all_good ? acquired.blocks : 0, full_blocks, run.claim_ns);
   if (reserved.claim) {
     const Copied stored = Store(reserved.claim, seed);
     if (stored.code == client::Code::kOk) cycle.stored = stored.good;

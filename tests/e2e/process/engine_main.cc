@@ -4,6 +4,7 @@
 //
 //   attach                        attached | not attached STATE
 //   cycle SEED TOKENS             cycle HIT LOADED STORED WRONG SETTLED (after a request given up)
+//   compute SEED TOKENS CLAIM_MS  cycle ... (it says that it will compute, so others may wait)
 //   expire SEED TOKENS            expired (a claim of 200 ms that is never begun)
 //   restart SEED TOKENS           restarted ATTACHED
 //   load BOOT CLAIM SEED          loaded CODE GOOD WRONG REFUSED
@@ -42,6 +43,11 @@ class PauseAt : public pando::StepListener {
   int left_ = 1;
 };
 
+void Print(const pando::e2e::Cycle& c) {
+  std::cout << "cycle " << c.hit_blocks << ' ' << c.loaded << ' ' << c.stored << ' ' << c.wrong
+            << ' ' << c.settled << std::endl;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -64,8 +70,8 @@ int main(int argc, char** argv) {
   while (std::getline(std::cin, line)) {
     std::istringstream words(line);
     std::string command;
-    uint64_t a = 0, b = 0, seed = 0;
-    words >> command >> a >> b >> seed;
+    uint64_t a = 0, b = 0, c = 0;
+    words >> command >> a >> b >> c;
     if (command == "attach") {
       const bool attached = engine.Attach(pando::e2e::Now() + 5 * pando::e2e::kSecond);
       std::cout << (attached ? "attached" : "not attached ")
@@ -73,9 +79,11 @@ int main(int argc, char** argv) {
                 << std::endl;
     } else if (command == "cycle") {
       engine.RunGivenUp(a, b);
-      const pando::e2e::Cycle c = engine.Run(a, b);
-      std::cout << "cycle " << c.hit_blocks << ' ' << c.loaded << ' ' << c.stored << ' ' << c.wrong
-                << ' ' << c.settled << std::endl;
+      Print(engine.Run(a, b));
+    } else if (command == "compute") {
+      const auto claim_ns = static_cast<int64_t>(c) * 1'000'000;
+      engine.RunGivenUp(a, b, claim_ns);
+      Print(engine.Run(a, b, {.claim_ns = claim_ns, .intent = pando::client::Intent::kCompute}));
     } else if (command == "expire") {
       engine.Acquire(1'000'000, a, b, 200'000'000);
       std::cout << "expired" << std::endl;
@@ -83,10 +91,10 @@ int main(int argc, char** argv) {
       std::cout << "restarted " << engine.Restart(a, b) << std::endl;
     } else if (command == "load" || command == "store") {
       const pando::client::Claim claim = {.boot_id = a, .id = b};
-      const pando::e2e::Copied c =
-          command == "load" ? engine.Load(claim, seed) : engine.Store(claim, seed);
-      std::cout << (command == "load" ? "loaded " : "stored ") << static_cast<int>(c.code) << ' '
-                << c.good << ' ' << c.wrong << ' ' << c.refused << std::endl;
+      const pando::e2e::Copied copied =
+          command == "load" ? engine.Load(claim, c) : engine.Store(claim, c);
+      std::cout << (command == "load" ? "loaded " : "stored ") << static_cast<int>(copied.code)
+                << ' ' << copied.good << ' ' << copied.wrong << ' ' << copied.refused << std::endl;
     } else {
       std::cout << "unknown command" << std::endl;
     }

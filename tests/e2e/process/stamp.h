@@ -17,10 +17,21 @@ inline uint64_t Mix(uint64_t x) {  // splitmix64's finaliser (Steele, Lea, Flood
   return x ^ (x >> 31);
 }
 
+// Prompts are a tree: those that agree in the low 48 bits of their seeds share the first 16 blocks,
+// in the low 56 bits the first 32.
+inline uint64_t SeedAt(uint64_t seed, uint64_t block) {
+  if (block < 16) return seed & 0xffff'ffff'ffff;
+  return block < 32 ? seed & 0xff'ffff'ffff'ffff : seed;
+}
+
+inline constexpr uint64_t kBlockTokens = 16;  // of every stand-in engine
+
 // `count` tokens of the prompt with this seed; a longer one begins with a shorter one.
 inline std::vector<uint32_t> Tokens(uint64_t seed, uint64_t count) {
   std::vector<uint32_t> tokens(count);
-  for (uint64_t i = 0; i < count; ++i) tokens[i] = static_cast<uint32_t>(Mix(seed * 1'000'003 + i));
+  for (uint64_t i = 0; i < count; ++i) {
+    tokens[i] = static_cast<uint32_t>(Mix(SeedAt(seed, i / kBlockTokens) * 1'000'003 + i));
+  }
   return tokens;
 }
 
@@ -28,7 +39,7 @@ inline std::vector<uint32_t> Tokens(uint64_t seed, uint64_t count) {
 inline std::vector<std::byte> PageContent(uint64_t seed, uint32_t block, uint32_t shard,
                                           size_t bytes) {
   std::vector<std::byte> page(bytes);
-  const uint64_t start = Mix(seed ^ Mix(block + 1ull) ^ Mix(shard + 0x10000ull));
+  const uint64_t start = Mix(SeedAt(seed, block) ^ Mix(block + 1ull) ^ Mix(shard + 0x10000ull));
   for (size_t i = 0; i < bytes; i += 8) {
     const uint64_t word = Mix(start + i);
     std::memcpy(page.data() + i, &word, bytes - i < 8 ? bytes - i : 8);
