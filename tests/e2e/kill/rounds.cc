@@ -74,14 +74,14 @@ void Rounds::StopEngine(const Plan& plan) {
   cluster_.DriveFor(kStopped);
   host.quiet = true;
   cluster_.Drive(Now() + kAnswer, [&] { return cluster_.Idle(plan.node); });
-  const std::optional<v1::Status> status = cluster_.Status(plan.node);
-  if (!status) {
-    report_.Add(Broken::kHang, "no status while an engine is stopped");
-  } else if (status->leases() + status->reservations() + status->pages().receiving() != 0) {
-    report_.Add(Broken::kLeak,
-                fmt::format("past its claims' deadline a stopped engine has {} "
-                            "leases, {} reservations, {} pages being written",
-                            status->leases(), status->reservations(), status->pages().receiving()));
+  std::optional<v1::Status> status;
+  const bool over = cluster_.Drive(Now() + kStopped, [&] {  // the others' last claims too
+    status = cluster_.Status(plan.node);
+    return status && status->leases() + status->reservations() + status->pages().receiving() == 0;
+  });
+  if (!over) {
+    report_.Add(Broken::kLeak, fmt::format("claims of a stopped engine outlive their deadline: {}",
+                                           status ? status->ShortDebugString() : "no status"));
   } else if (HasHold(plan.step) && status->quarantined_bytes() == 0) {
     report_.Add(Broken::kOther, "what a stopped engine touches is not counted as quarantined");
   }
@@ -186,16 +186,17 @@ void Rounds::CheckBack(size_t host, int64_t since) {
     cluster_.Drive(Now() + kAnswer, [&] { return cluster_.Idle(host); });
     since = std::max(since, Now());
   }
-  std::string left;
+  std::string left, last;
   const bool back = cluster_.Drive(since + 5 * kMemoryBack, [&] {
     left = cluster_.Leftovers(host, cluster_.LivingEngines(host));
+    if (!left.empty()) last = left;
     return left.empty();
   });
   const int64_t took = Now() - since;
   report_.back_ns.push_back(took);
   if (!back || took > kMemoryBack) {
-    report_.Add(Broken::kLeak, fmt::format("host {} after {} ms: {}", host, took / 1'000'000,
-                                           back ? "only then at base" : left));
+    report_.Add(Broken::kLeak, fmt::format("host {} after {} ms {}: {}", host, took / 1'000'000,
+                                           back ? "no more, but before" : "still", last));
   }
   cluster_.host(host).quiet = false;
 }

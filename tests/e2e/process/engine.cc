@@ -119,10 +119,11 @@ void Engine::RunGivenUp(uint64_t seed, uint64_t tokens, int64_t claim_ns) {
   auto probe = client_->StartProbe({.tokens = all, .segments = {}, .extras = {}},
                                    client::NowNanos() + options_.deadline_ns);
   client_->Wait(probe);
-  const client::AcquireResult acquired = Acquire(request, seed, tokens, claim_ns);
+  client::AcquireResult acquired = Acquire(request, seed, tokens, claim_ns);
   auto await = client_->StartAwait(acquired.ticket, client::NowNanos(),
                                    client::NowNanos() + options_.deadline_ns);
-  client_->Wait(await);  // alone it has no ticket, and is told so
+  const client::AwaitResult& more = client_->Wait(await);  // without a ticket it is told so
+  if (more.claim) acquired.claim = more.claim;
   if (acquired.claim) client_->Abort({&acquired.claim, 1});
   Settle(request, 0);
 }
