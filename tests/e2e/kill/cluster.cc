@@ -98,13 +98,8 @@ void Cluster::Listen(int64_t until) {
   }
   const int64_t left = std::max<int64_t>(until - Now(), 0);
   poll(fds.data(), fds.size(), static_cast<int>((left + 999'999) / 1'000'000));
-  for (size_t f = 0; f < fds.size(); ++f) {
-    const auto [host, i] = who[f];
-    if (i < kEngines) {
-      Hear(host, i);
-    } else if (fds[f].revents != 0) {
-      HearNode(host);
-    }
+  for (const auto& [host, i] : who) {  // also those whose lines were read before
+    i < kEngines ? Hear(host, i) : HearNode(host);
   }
 }
 

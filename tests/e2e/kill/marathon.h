@@ -12,7 +12,7 @@ namespace pando::e2e {
 
 struct MarathonOptions {
   uint64_t seed = 1;
-  uint64_t kills = 100;      // at least; the last round may have one more
+  uint64_t kills = 1000;     // at least; the last round may have one more
   uint64_t first_round = 0;  // to repeat one
   int64_t seconds = 0;       // ends the rounds before; 0: never
   bool progress = false;     // a line now and then, on stderr

@@ -55,15 +55,18 @@ std::string ToText(const Report& r) {
       "evicted\n",
       r.requests, r.blocks_loaded, r.blocks_stored, r.hit_peer_tokens, r.evicted_blocks);
   text += fmt::format(
-      "memory back after a kill: median {:.0f} ms, worst {:.0f} ms; a survivor's request: worst "
-      "{:.0f} ms; all at base at rest: worst {:.0f} ms\n",
-      MedianMillis(r.back_ns), WorstMillis(r.back_ns), Millis(r.worst_answer_ns),
-      Millis(r.worst_rest_ns));
+      "memory back after a kill: median {:.0f} ms, worst {:.0f} ms, of a transfer process {:.0f} "
+      "and {:.0f} ms; a survivor's request: worst {:.0f} ms; all at base at rest: worst {:.0f} "
+      "ms\n",
+      MedianMillis(r.back_ns), WorstMillis(r.back_ns), MedianMillis(r.pulls_back_ns),
+      WorstMillis(r.pulls_back_ns), Millis(r.worst_answer_ns), Millis(r.worst_rest_ns));
   for (const std::string& violation : r.violations) text += "broken: " + violation + "\n";
   text += fmt::format(
-      "seed {}: {} kills and {} stops in {} rounds, {:.1f} s: {} wrong bytes, {} hangs, {} leaks, "
+      "seed {}: {} kills of {} and {} stops in {} rounds, {:.1f} s: {} wrong bytes, {} hangs, {} "
+      "leaks, "
       "{} others\n",
-      r.seed, r.kills, r.stops, r.rounds, r.seconds, r.wrong_bytes, r.hangs, r.leaks, r.others);
+      r.seed, r.kills, r.kills_asked, r.stops, r.rounds, r.seconds, r.wrong_bytes, r.hangs, r.leaks,
+      r.others);
   return text;
 }
 
@@ -71,6 +74,7 @@ nlohmann::json ToJson(const Report& r) {
   return {{"seed", r.seed},
           {"rounds", r.rounds},
           {"kills", r.kills},
+          {"kills_asked", r.kills_asked},
           {"stops", r.stops},
           {"seconds", r.seconds},
           {"kills_by_step", r.kills_by_step},
@@ -87,6 +91,8 @@ nlohmann::json ToJson(const Report& r) {
           {"others", r.others},
           {"back_ms_median", MedianMillis(r.back_ns)},
           {"back_ms_worst", WorstMillis(r.back_ns)},
+          {"pulls_back_ms_median", MedianMillis(r.pulls_back_ns)},
+          {"pulls_back_ms_worst", WorstMillis(r.pulls_back_ns)},
           {"answer_ms_worst", Millis(r.worst_answer_ns)},
           {"rest_ms_worst", Millis(r.worst_rest_ns)},
           {"violations", r.violations}};

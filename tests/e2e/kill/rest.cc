@@ -56,6 +56,12 @@ void Rest::Check() {
   ++rests_;
 }
 
+pid_t Rest::TransferOf(size_t host) {
+  const std::vector<pid_t> all =
+      ChildrenOf(cluster_.host(host).node->child().pid(), "pando-transfer");
+  return all.size() == 1 ? all[0] : -1;
+}
+
 std::string Rest::NotAtBase(size_t host) {
   std::string left = cluster_.Leftovers(host, 0);
   const std::optional<v1::Status> s = cluster_.Status(host);
@@ -65,6 +71,7 @@ std::string Rest::NotAtBase(size_t host) {
   if (s->replicas() != 0) left += fmt::format("replicas={} ", s->replicas());
   if (s->pages().held() != 0) left += fmt::format("held={} ", s->pages().held());
   if (s->cluster().fetches() != 0) left += fmt::format("fetches={} ", s->cluster().fetches());
+  if (TransferOf(host) < 0) left += "no transfer process ";
   if (!KnowsAllPeers(*s)) left += "does not know all its peers ";
   return left;
 }
@@ -91,14 +98,10 @@ void Rest::CheckCounts(size_t host) {
 
 void Rest::CheckSize(size_t host, const v1::Status& status) {
   const pid_t node = cluster_.host(host).node->child().pid();
-  const std::vector<pid_t> transfer = ChildrenOf(node, "pando-transfer");
-  if (transfer.size() != 1) {
-    report_.Add(Broken::kOther,
-                fmt::format("host {} has {} transfer processes", host, transfer.size()));
-    return;
-  }
+  const pid_t transfer = TransferOf(host);
+  if (transfer < 0) return;  // said by NotAtBase
   const Size now{
-      .fds = status.fds(), .threads = status.threads(), .transfer_fds = DescriptorsOf(transfer[0])};
+      .fds = status.fds(), .threads = status.threads(), .transfer_fds = DescriptorsOf(transfer)};
   Size& base = base_[host];
   if (rests_ == 0) base = now;
   if (now.fds > base.fds + kSlack || now.threads > base.threads + kSlack ||
@@ -109,7 +112,7 @@ void Rest::CheckSize(size_t host, const v1::Status& status) {
                             host, now.fds, now.threads, now.transfer_fds, base.fds, base.threads,
                             base.transfer_fds));
   }
-  if (MapsNamedMemory(node) || MapsNamedMemory(transfer[0])) {
+  if (MapsNamedMemory(node) || MapsNamedMemory(transfer)) {
     report_.Add(Broken::kLeak, fmt::format("host {} uses named shared memory", host));
   }
 }

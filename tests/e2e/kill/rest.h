@@ -4,8 +4,11 @@
 #ifndef PANDO_TESTS_E2E_KILL_REST_H_
 #define PANDO_TESTS_E2E_KILL_REST_H_
 
+#include <sys/types.h>
+
 #include <array>
 #include <cstddef>
+#include <string>
 
 #include "tests/e2e/kill/cluster.h"
 #include "tests/e2e/kill/report.h"
@@ -31,6 +34,7 @@ class Rest {
   void CheckSize(size_t host, const v1::Status& status);
   void CheckHits();
   std::string NotAtBase(size_t host);
+  pid_t TransferOf(size_t host);  // -1: none, as while it is started again
 
   Cluster& cluster_;
   Report& report_;

@@ -16,6 +16,9 @@ namespace {
 
 constexpr int64_t kPatience = 1'500'000'000;  // for a step to be reached
 constexpr int64_t kStopped = (kClaimMillis + 300) * 1'000'000;
+// Pulls that wait for a transfer process, or for one that does not move, end by their own
+// deadlines.
+constexpr int64_t kPullsEnd = 6 * kSecond;
 constexpr char kTransferName[] = "pando-transfer";
 
 bool NeedsLostNode(const std::string& step) {
@@ -177,24 +180,24 @@ void Rounds::AtTransfer(const Plan& plan) {
   const int64_t since = Now();
   kill(transfer[0], plan.how == How::kStopThenContinue ? SIGCONT : SIGKILL);
   if (plan.how != How::kStopThenContinue) report_.AddKill("a transfer process, at any moment");
-  CheckBack(plan.node, since);
+  CheckBack(plan.node, since, kPullsEnd);
 }
 
-void Rounds::CheckBack(size_t host, int64_t since) {
+void Rounds::CheckBack(size_t host, int64_t since, int64_t patience) {
   cluster_.host(host).quiet = true;
   if (!cluster_.Idle(host)) {
     cluster_.Drive(Now() + kAnswer, [&] { return cluster_.Idle(host); });
     since = std::max(since, Now());
   }
   std::string left, last;
-  const bool back = cluster_.Drive(since + 5 * kMemoryBack, [&] {
+  const bool back = cluster_.Drive(since + patience + 5 * kMemoryBack, [&] {
     left = cluster_.Leftovers(host, cluster_.LivingEngines(host));
     if (!left.empty()) last = left;
     return left.empty();
   });
   const int64_t took = Now() - since;
-  report_.back_ns.push_back(took);
-  if (!back || took > kMemoryBack) {
+  (patience == kMemoryBack ? report_.back_ns : report_.pulls_back_ns).push_back(took);
+  if (!back || took > patience) {
     report_.Add(Broken::kLeak, fmt::format("host {} after {} ms {}: {}", host, took / 1'000'000,
                                            back ? "no more, but before" : "still", last));
   }

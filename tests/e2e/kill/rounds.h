@@ -31,9 +31,9 @@ class Rounds {
   void Provoke(const Plan& plan);
   // SIGKILL, and what must hold of the node's own processes.
   void KillNode(size_t host, const std::string& where);
-  // What an engine had of its node's memory is free within a second of `since`, at which somebody
+  // What an engine had of its node's memory is free within `patience` of `since`, at which somebody
   // died or went on. The other engines of that node rest meanwhile.
-  void CheckBack(size_t host, int64_t since);
+  void CheckBack(size_t host, int64_t since, int64_t patience = kMemoryBack);
 
   Cluster& cluster_;
   Report& report_;
