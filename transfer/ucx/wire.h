@@ -29,8 +29,8 @@ namespace pando::transfer::wire {
 static_assert(std::endian::native == std::endian::little, "the layouts are little-endian");
 
 inline constexpr uint16_t kVersion = 2;
-inline constexpr uint32_t kEntriesMax = 64;  // of an Ask or a Refusal
-inline constexpr uint32_t kPagesMax = 15;    // of a message: UCX copies what has more parts
+inline constexpr uint32_t kEntriesMax = 64;          // of an Ask or a Refusal
+inline constexpr uint32_t kPagesMax = 15;            // of a message: UCX copies what has more parts
 inline constexpr size_t kMessageBytes = 512u << 10;  // of pages that go together
 
 enum MessageId : unsigned { kAskId = 1, kPagesId = 2, kRefusalId = 3 };
