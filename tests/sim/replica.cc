@@ -264,7 +264,8 @@ void Replica::StoreRequest(const RequestRef& request) {
   ReserveRequest reserve;
   reserve.request = request->id;
   if (!calm_ && random->OneIn(3)) {
-    reserve.append_tokens = request->prompt.Grow(random->Next(), random->Below(12));
+    const uint64_t part = random->Next();
+    reserve.append_tokens = request->prompt.Grow(part, random->Below(12));
   }
   reserve.to = request->prompt.blocks();
   reserve.claim_deadline = ClaimDeadline(random);

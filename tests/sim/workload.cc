@@ -60,7 +60,10 @@ SimPrompt RandomPrompt(Random* random) {
   const uint64_t tenant = random->Below(2);
   const uint64_t question = random->Below(8);
   prompt.AddSegment(tenant == 0 ? "tenant/a" : "tenant/b", 300 + question, 3 + 4 * question);
-  if (random->OneIn(4)) prompt.Grow(random->Next(), random->Below(20) + 1);
+  if (random->OneIn(4)) {
+    const uint64_t part = random->Next();
+    prompt.Grow(part, random->Below(20) + 1);
+  }
   return prompt;
 }
 
