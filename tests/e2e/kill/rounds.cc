@@ -189,17 +189,18 @@ void Rounds::CheckBack(size_t host, int64_t since, int64_t patience) {
     cluster_.Drive(Now() + kAnswer, [&] { return cluster_.Idle(host); });
     since = std::max(since, Now());
   }
-  std::string left, last;
-  const bool back = cluster_.Drive(since + patience + 5 * kMemoryBack, [&] {
+  std::string left, late;  // late: what a look that began after `patience` still found
+  cluster_.Drive(since + patience + 5 * kMemoryBack, [&] {
+    const bool overdue = Now() - since > patience;
     left = cluster_.Leftovers(host, cluster_.LivingEngines(host));
-    if (!left.empty()) last = left;
+    if (overdue && !left.empty()) late = left;
     return left.empty();
   });
   const int64_t took = Now() - since;
   (patience == kMemoryBack ? report_.back_ns : report_.pulls_back_ns).push_back(took);
-  if (!back || took > patience) {
+  if (!late.empty()) {
     report_.Add(Broken::kLeak, fmt::format("host {} after {} ms {}: {}", host, took / 1'000'000,
-                                           back ? "no more, but before" : "still", last));
+                                           left.empty() ? "no more, but before" : "still", late));
   }
   cluster_.host(host).quiet = false;
 }
