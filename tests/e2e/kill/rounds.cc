@@ -147,9 +147,15 @@ void Rounds::AtNodeStep(const Plan& plan) {
 void Rounds::Provoke(const Plan& plan) {
   EngineSlot& first = cluster_.engine(plan.node, 0);
   const EngineSlot& second = cluster_.engine(plan.node, 1);
-  first.next.insert(first.next.end(), {"restart 1 256", "expire 1 256",
-                                       fmt::format("compute 9 20000 {}", kClaimMillis)});
-  const Child refused(EngineArgs(*cluster_.host(plan.node).node, "refused", "both", 1, 1, ""));
+  first.next.insert(first.next.end(),
+                    {fmt::format("restart 1 256 {}", kClaimMillis), "expire 1 256",
+                     fmt::format("compute 9 20000 {}", kClaimMillis)});
+  const std::vector<std::string> twin =
+      EngineArgs(*cluster_.host(plan.node).node, "twin", "both", 0, 1, "");
+  Child accepted(twin), refused(twin);
+  accepted.Send("attach");
+  accepted.ReadUntil("attached", Now() + kPatience / 3);
+  refused.Send("attach");
   cluster_.StartEngine(plan.node, 1, "client.page_stored:2");
   cluster_.Drive(Now() + kPatience / 3, [&] { return second.paused; });
   cluster_.KillEngine(plan.node, 1);

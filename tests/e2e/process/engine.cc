@@ -128,8 +128,8 @@ void Engine::RunGivenUp(uint64_t seed, uint64_t tokens, int64_t claim_ns) {
   Settle(request, 0);
 }
 
-bool Engine::Restart(uint64_t seed, uint64_t tokens) {
-  const client::AcquireResult acquired = Acquire(next_request_++, seed, tokens, kClaimNanos);
+bool Engine::Restart(uint64_t seed, uint64_t tokens, int64_t claim_ns) {
+  const client::AcquireResult acquired = Acquire(next_request_++, seed, tokens, claim_ns);
   if (!acquired.claim) return false;
   const uint64_t old = client_->session();
   {

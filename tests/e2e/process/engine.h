@@ -65,7 +65,7 @@ class Engine {
   void RunGivenUp(uint64_t seed, uint64_t tokens, int64_t claim_ns = kClaimNanos);
   // Loses its session in the middle of a load, as when an engine builds its connector anew in the
   // same process, and attaches in its place.
-  bool Restart(uint64_t seed, uint64_t tokens);
+  bool Restart(uint64_t seed, uint64_t tokens, int64_t claim_ns = kClaimNanos);
 
  private:
   void MakeClient(uint64_t replaces);

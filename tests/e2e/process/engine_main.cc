@@ -6,7 +6,7 @@
 //   cycle SEED TOKENS             cycle HIT LOADED STORED WRONG SETTLED (after a request given up)
 //   compute SEED TOKENS CLAIM_MS  cycle ... (it says that it will compute, so others may wait)
 //   expire SEED TOKENS            expired (a claim of 200 ms that is never begun)
-//   restart SEED TOKENS           restarted ATTACHED
+//   restart SEED TOKENS CLAIM_MS  restarted ATTACHED
 //   load BOOT CLAIM SEED          loaded CODE GOOD WRONG REFUSED
 //   store BOOT CLAIM SEED         stored CODE GOOD WRONG REFUSED
 //
@@ -72,6 +72,7 @@ int main(int argc, char** argv) {
     std::string command;
     uint64_t a = 0, b = 0, c = 0;
     words >> command >> a >> b >> c;
+    const int64_t claim_ns = c == 0 ? pando::e2e::kClaimNanos : static_cast<int64_t>(c) * 1'000'000;
     if (command == "attach") {
       const bool attached = engine.Attach(pando::e2e::Now() + 5 * pando::e2e::kSecond);
       std::cout << (attached ? "attached" : "not attached ")
@@ -81,14 +82,13 @@ int main(int argc, char** argv) {
       engine.RunGivenUp(a, b);
       Print(engine.Run(a, b));
     } else if (command == "compute") {
-      const auto claim_ns = static_cast<int64_t>(c) * 1'000'000;
       engine.RunGivenUp(a, b, claim_ns);
       Print(engine.Run(a, b, {.claim_ns = claim_ns, .intent = pando::client::Intent::kCompute}));
     } else if (command == "expire") {
       engine.Acquire(1'000'000, a, b, 200'000'000);
       std::cout << "expired" << std::endl;
     } else if (command == "restart") {
-      std::cout << "restarted " << engine.Restart(a, b) << std::endl;
+      std::cout << "restarted " << engine.Restart(a, b, claim_ns) << std::endl;
     } else if (command == "load" || command == "store") {
       const pando::client::Claim claim = {.boot_id = a, .id = b};
       const pando::e2e::Copied copied =
