@@ -19,6 +19,7 @@ namespace pando::runtime {
 namespace {
 
 constexpr size_t kConfigBytesMax = 1u << 20;
+constexpr size_t kKeyBytesMax = 64;  // so that no message repeats a long line
 
 class Strict final : public CLI::ConfigBase {
  public:
@@ -51,6 +52,10 @@ class Strict final : public CLI::ConfigBase {
                              "]; allowed: none, all keys stand at the top");
     }
     const std::string key = Quotable(item.fullname());
+    if (item.fullname().size() > kKeyBytesMax) {
+      throw CLI::ConfigError("found the key " + key + "; allowed: keys of at most " +
+                             std::to_string(kKeyBytesMax) + " bytes");
+    }
     // Twice in a row reads as two values.
     if (!seen->insert(key).second || item.inputs.size() != 1) {
       throw CLI::ConfigError(key +

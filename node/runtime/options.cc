@@ -24,7 +24,7 @@ namespace {
 
 constexpr size_t kNameBytesMax = 64;
 constexpr size_t kSecretBytesMax = 4096;
-constexpr size_t kReasonBytesMax = 200;  // of the parser's words, which repeat what it read
+constexpr size_t kReasonBytesMax = 300;  // of the parser's words, which repeat what it read
 constexpr int64_t kDrainTimeoutMax = 3'600'000;
 
 // The values as they were written; Validate makes Options of them.
@@ -262,7 +262,8 @@ std::variant<Options, Exit> ParseOptions(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     std::ostringstream text;
     const int code = app.exit(error, text, text);
-    return Exit{code == 0 ? 0 : kExitConfig, text.str()};
+    if (code == 0) return Exit{0, text.str()};
+    return Exit{kExitConfig, Quotable(error.what(), kReasonBytesMax) + "; see --help\n"};
   }
   if (options.list_steps) return options;
   if (const std::string wrong = Validate(written, &options); !wrong.empty()) {

@@ -10,7 +10,7 @@ namespace pando::runtime {
 
 inline std::string Refusal(const std::string& key, const std::string& found,
                            const std::string& allowed) {
-  constexpr size_t kQuotedMax = 256;
+  constexpr size_t kQuotedMax = 128;
   return key + ": found \"" + Quotable(found, kQuotedMax) + "\"; allowed: " + allowed;
 }
 
