@@ -83,6 +83,7 @@ bool Session::wants_write() const {
 void Session::Poll() {
   if (Forked()) return;
   const int64_t now = NowNanos();
+  if (state_ == State::kAttaching) Read(now);  // what has come is in time, however late one looks
   Advance(now);
   if (connected()) SendAll(now);
   if (connected()) Read(now);

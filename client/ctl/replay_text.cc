@@ -94,7 +94,7 @@ std::string RemarksText(const ReplayResult& result) {
     text += fmt::format(
         "{}: what it pulled from peers is not known, hits there count as hits in host memory "
         "(--admins names admin sockets): {}\n",
-        node.socket, Printable(node.unwatched));
+        node.socket, PrintableLines(node.unwatched));
   }
   if (!result.ceiling_applies()) {
     text += fmt::format(

@@ -159,6 +159,17 @@ TEST_F(AttachTest, ASilentNodeIsGivenUp) {  // FAULTS D1
   EXPECT_TRUE(node().Accept()) << "it does not try again";
 }
 
+// FAULTS D1: an engine's step may take longer than an attach may.
+TEST_F(AttachTest, AnAnswerThatWasThereIsInTimeHoweverLateItIsRead) {
+  options_.attach_timeout_ns = 1;
+  Start();
+  client().Poll();
+  ASSERT_TRUE(node().Accept());
+  node().AnswerAttach(node().ReadOne().serial(), 11);
+  client().Poll();
+  EXPECT_EQ(client().state(), State::kAttached);
+}
+
 TEST_F(AttachTest, AnAttachThatTheNodeFoundExpiredIsNoRefusal) {
   Start();
   client().Poll();
